@@ -15,6 +15,7 @@ var layers = []struct {
 	layer int
 	why   string
 }{
+	{"internal/display", 0, "text made safe to show: knows nothing of locks"},
 	{"internal/proc", 1, "process identity and proof of death: every lock stands on it"},
 	{"internal/vfs", 1, "the few file operations, and the only place that knows fsync"},
 	{"kernlock", 2, "kernel locks"},

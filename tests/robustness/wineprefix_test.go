@@ -102,6 +102,7 @@ func (w wine) withPrefix(t *testing.T) wine {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	//nolint:usetesting // beside the name it gets, and kept under that
 	if w.prefix, err = os.MkdirTemp(cache, "new-"); err != nil {
 		t.Fatal(err)
 	}
