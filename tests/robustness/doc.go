@@ -1,4 +1,4 @@
-// Package robustness holds tests with real processes, real filesystems and
-// real peers: they are killed, stopped and mixed, and what must never happen
-// is looked for afterwards. It has no code of its own.
+// Package robustness holds the tests that need more than one process or more than this system: children
+// that are killed or stopped, real file systems, and the Windows build under Wine. It has no code of its
+// own; each test says by a skip what it lacks, and `make test` installs what it can.
 package robustness
