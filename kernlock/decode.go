@@ -112,10 +112,13 @@ func (d *decoder) integer(key string) int64 {
 
 func (d *decoder) time(key string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, d.text(key))
-	if err != nil {
+	t = t.UTC()
+	// A zone can move the year out of what the format has: it could be shown
+	// but not written again, and an incident that names it would be lost.
+	if err != nil || t.Year() < 0 || t.Year() > 9999 {
 		d.wrong(key, "a time")
 	}
-	return t.UTC()
+	return t
 }
 
 func (d *decoder) optionalTime(key string) time.Time {
