@@ -165,7 +165,7 @@ func startChild(t *testing.T, o order, attr *syscall.SysProcAttr, through ...str
 		}
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
+	cmd.Env = append(os.Environ(), childEnv+"="+string(raw), raceExit)
 	cmd.SysProcAttr = attr
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

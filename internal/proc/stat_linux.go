@@ -56,7 +56,7 @@ func readStat(pid int) (stat, bool) {
 // readProc fills buf from a file of /proc. It fails on a file of any other filesystem: container tools
 // cover single files of /proc with their own.
 func readProc(path string, buf []byte) (int, error) {
-	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := open(path)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +70,10 @@ func readProc(path string, buf []byte) (int, error) {
 	}
 	n := 0
 	for n < len(buf) {
-		m, err := retry(func() (int, error) { return unix.Read(fd, buf[n:]) })
+		m, err := unix.Read(fd, buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -82,11 +85,11 @@ func readProc(path string, buf []byte) (int, error) {
 	return n, nil
 }
 
-func retry(call func() (int, error)) (int, error) {
+func open(path string) (fd int, err error) {
 	for {
-		n, err := call()
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
-			return n, err
+			return fd, err
 		}
 	}
 }
