@@ -134,20 +134,25 @@ func IsAncestor(pid int) bool {
 	if pid < 1 || !ProcShowsUs() {
 		return false
 	}
-	at := os.Getpid()
-	child, ok := readStat(at)
-	// Parents end and their pids go to others while we climb. No ancestor is younger than its
-	// descendant, so a younger one ends the climb; the bound is for a chain that such changes bend.
+	return climb(os.Getpid(), pid, readStat)
+}
+
+// climb goes from parent to parent, and reports whether it comes to the pid to.
+//
+// Parents end and their pids go to others while we climb. No ancestor is younger than its descendant, so
+// a younger one ends the climb; the bound is for a chain that such changes bend.
+func climb(from, to int, read func(int) (stat, bool)) bool {
+	child, ok := read(from)
 	for range 10_000 {
-		if !ok || child.ppid < 1 || child.ppid == at {
+		if !ok || child.ppid < 1 {
 			return false
 		}
-		at = child.ppid
-		parent, seen := readStat(at)
+		at := child.ppid
+		parent, seen := read(at)
 		if seen && parent.start > child.start {
 			return false
 		}
-		if at == pid {
+		if at == to {
 			return true
 		}
 		child, ok = parent, seen
