@@ -107,7 +107,7 @@ func TestParentIsAnAncestor(t *testing.T) {
 	if IsAncestor(os.Getpid()) {
 		t.Error("a process is its own ancestor")
 	}
-	if os.Getppid() <= 1 || probe(os.Getppid()) != exists {
+	if a := probe(os.Getppid()); os.Getppid() <= 1 || a != exists && a != denied {
 		t.Skip("needs a parent that can be seen from here")
 	}
 	if !IsAncestor(os.Getppid()) {
