@@ -79,7 +79,7 @@ func (h *Handle) poll(ctx context.Context, f *lockFile) (*lockFile, error) {
 	defer timer.Stop()
 	for {
 		// Jitter, so that waiters who began together do not try together.
-		timer.Reset(pause/2 + rand.N(pause))
+		timer.Reset(pause/2 + rand.N(pause)) //nolint:gosec // nobody gains by guessing when we try again
 		select {
 		case <-ctx.Done():
 			// A last try: a lock that came free during the pause is no
