@@ -210,19 +210,6 @@ func (f *lockFile) unlock() error { return flock(f.fd, unix.LOCK_UN) }
 
 func (f *lockFile) close() error { return unix.Close(f.fd) }
 
-// at says whether path still names this file.
-func (f *lockFile) at(path string) (bool, error) {
-	var st unix.Stat_t
-	switch err := unix.Lstat(path, &st); {
-	case err == nil:
-		return uint64(st.Dev) == f.dev && st.Ino == f.ino, nil //nolint:unconvert // the type of Dev differs by system
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	default:
-		return false, err
-	}
-}
-
 // read reads from the start, as much as buf holds, with one call: of a plain
 // file less than that is all there is.
 func (f *lockFile) read(buf []byte) ([]byte, error) {
