@@ -57,7 +57,9 @@ func TestWeakness04TwoNamesAreOneLock(t *testing.T) {
 	sep := string(filepath.Separator)
 	same := []string{n.target, dir + sep + "sub" + sep + ".." + sep + "target", ".." + sep + "target", "." + sep + ".." + sep + "target"}
 	missing := []string{dir + sep + "missing", ".." + sep + "missing"}
-	if err := os.Symlink("target", filepath.Join(dir, "link")); err == nil {
+	err := os.Symlink("target", filepath.Join(dir, "link"))
+	// Wine says that it made one, and did not.
+	if to, _ := os.Readlink(filepath.Join(dir, "link")); to == "target" {
 		_ = os.Symlink("link", filepath.Join(dir, "link2"))
 		_ = os.Symlink(dir, filepath.Join(sub, "up"))
 		_ = os.Symlink("missing", filepath.Join(dir, "dangling"))
