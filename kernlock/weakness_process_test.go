@@ -87,8 +87,10 @@ func TestWeakness16WaitCanBeCancelled(t *testing.T) {
 		t.Errorf("%v; want a timeout", err)
 	}
 	mustRelease(t, l)
-	if _, err := Acquire(ctx, n.target, Options{Timeout: time.Hour}); err != nil {
+	if l, err := Acquire(ctx, n.target, Options{Timeout: time.Hour}); err != nil {
 		t.Error(err)
+	} else {
+		mustRelease(t, l)
 	}
 }
 
