@@ -3,6 +3,7 @@
 package kernlock
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -58,7 +59,9 @@ func (l *Lock) releaseInherited() error {
 	// held up here, and it writes a record of its own.
 	if !queued {
 		if free, err := again.try(false); err == nil && free {
-			if same, err := again.at(n.lock); err == nil && same && l.signed {
+			// Another may have come and gone since we closed: its record is
+			// the later one.
+			if same, err := again.at(n.lock); err == nil && same && l.signed && again.holds(l.f.last) {
 				l.signOff(again)
 			}
 			_ = again.unlock()
@@ -92,4 +95,10 @@ func (l *Lock) stillHeld() error {
 		return nil
 	}
 	return &StillHeldError{Target: n.target, Processes: left}
+}
+
+// holds says whether the file's content is b.
+func (f *lockFile) holds(b []byte) bool {
+	got, err := f.read(make([]byte, len(b)+1))
+	return err == nil && bytes.Equal(got, b)
 }
