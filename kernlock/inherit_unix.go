@@ -3,7 +3,6 @@
 package kernlock
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -59,9 +58,7 @@ func (l *Lock) releaseInherited() error {
 	// held up here, and it writes a record of its own.
 	if !queued {
 		if free, err := again.try(false); err == nil && free {
-			// Another may have come and gone since we closed: its record is
-			// the later one.
-			if same, err := again.at(n.lock); err == nil && same && l.signed && again.holds(l.f.last) {
+			if same, err := again.at(n.lock); err == nil && same && l.signed {
 				l.signOff(again)
 			}
 			_ = again.unlock()
@@ -95,10 +92,4 @@ func (l *Lock) stillHeld() error {
 		return nil
 	}
 	return &StillHeldError{Target: n.target, Processes: left}
-}
-
-// holds says whether the file's content is b.
-func (f *lockFile) holds(b []byte) bool {
-	got, err := f.read(make([]byte, len(b)+1))
-	return err == nil && bytes.Equal(got, b)
 }
