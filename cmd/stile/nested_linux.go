@@ -6,22 +6,23 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/stile-lock/stile/internal/proc"
 	"github.com/stile-lock/stile/kernlock"
 )
 
 // heldAbove says whether the lock is really held above this process: by one
 // of its ancestors, or by a descriptor that it inherited itself (then the
 // wrapper may be dead already, and the lock is held all the same).
-func heldAbove(h *kernlock.Handle, exact bool) bool {
+func heldAbove(h *kernlock.Handle) bool {
 	if inheritedLock(h.LockPath()) {
 		return true
 	}
-	report, err := kernlock.Status(statusName(h, exact), kernlock.Options{Exact: exact})
+	report, err := statusOf(h)
 	if err != nil {
 		return false
 	}
 	for _, p := range report.Holders {
-		if isAncestor(p.PID) {
+		if proc.IsAncestor(p.PID) {
 			return true
 		}
 	}

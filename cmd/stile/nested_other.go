@@ -6,7 +6,7 @@ import "github.com/stile-lock/stile/kernlock"
 
 // heldAbove believes the variable unless the kernel shows the lock free: the
 // system does not tell who holds it.
-func heldAbove(h *kernlock.Handle, exact bool) bool {
-	report, err := kernlock.Status(statusName(h, exact), kernlock.Options{Exact: exact})
+func heldAbove(h *kernlock.Handle) bool {
+	report, err := statusOf(h)
 	return err == nil && report.Kernel != kernlock.KernelFree
 }

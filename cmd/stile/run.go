@@ -184,7 +184,7 @@ func (plan *runPlan) resolve() ([]target, error) {
 				hint: "'stile dispatch' is the way to change it",
 				err:  fmt.Errorf("lock %s: it belongs to the estate %s, whose agents are guarded by lock files", h.Target(), estate)}
 		}
-		if err := refuseNested(h, plan.lock.Exact); err != nil {
+		if err := refuseNested(h); err != nil {
 			return nil, err
 		}
 		if strings.HasSuffix(name, ".lock") && !plan.lock.Exact && !plan.json {

@@ -16,14 +16,14 @@ const heldVariable = "STILE_HELD"
 // refuseNested refuses a lock that a "stile run" above this process holds:
 // the wait could only end by its timeout. The variable alone proves nothing,
 // because what a command leaves behind keeps it when the lock is long gone.
-func refuseNested(h *kernlock.Handle, exact bool) error {
+func refuseNested(h *kernlock.Handle) error {
 	found := false
 	for ids := os.Getenv(heldVariable); ids != "" && !found; {
 		var id string
 		id, ids, _ = strings.Cut(ids, ":")
 		found = id == h.LockID()
 	}
-	if !found || !heldAbove(h, exact) {
+	if !found || !heldAbove(h) {
 		return nil
 	}
 	return &failure{exit: exitUsage, code: "reentrant",
@@ -48,10 +48,7 @@ func estateOf(canonical string) string {
 	}
 }
 
-// statusName is the name under which Status finds the lock of h.
-func statusName(h *kernlock.Handle, exact bool) string {
-	if exact {
-		return h.LockPath()
-	}
-	return h.Target()
+// statusOf looks at the lock of h without taking it.
+func statusOf(h *kernlock.Handle) (*kernlock.Report, error) {
+	return kernlock.Status(h.LockPath(), kernlock.Options{Exact: true})
 }

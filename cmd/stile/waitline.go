@@ -26,7 +26,7 @@ func startWaitLine(t target, plan *runPlan, deadline time.Time) *waitLine {
 		return nil
 	}
 	l := &waitLine{quit: make(chan struct{}), done: make(chan struct{})}
-	go l.show(t, plan.lock.Exact, deadline, terminal && os.Getenv("TERM") != "dumb" && canRewrite)
+	go l.show(t, deadline, terminal && os.Getenv("TERM") != "dumb" && canRewrite)
 	return l
 }
 
@@ -39,7 +39,7 @@ func (l *waitLine) stop() {
 	<-l.done
 }
 
-func (l *waitLine) show(t target, exact bool, deadline time.Time, rewrite bool) {
+func (l *waitLine) show(t target, deadline time.Time, rewrite bool) {
 	defer close(l.done)
 	tick := time.NewTimer(waitLineDelay)
 	defer tick.Stop()
@@ -55,7 +55,7 @@ func (l *waitLine) show(t target, exact bool, deadline time.Time, rewrite bool) 
 			return
 		case <-tick.C:
 		}
-		text := waitText(t, exact, deadline)
+		text := waitText(t, deadline)
 		if !rewrite {
 			fmt.Fprintln(os.Stderr, text)
 			return
@@ -70,11 +70,10 @@ func (l *waitLine) show(t target, exact bool, deadline time.Time, rewrite bool) 
 }
 
 // waitText says who is in the way, since when, and how long we shall wait.
-func waitText(t target, exact bool, deadline time.Time) string {
+func waitText(t target, deadline time.Time) string {
 	left := max(time.Until(deadline), 0)
 	who := "holder unknown"
-	name := statusName(t.handle, exact)
-	if r, err := kernlock.Status(name, kernlock.Options{Exact: exact}); err == nil {
+	if r, err := statusOf(t.handle); err == nil {
 		switch {
 		case r.Holder != nil && r.HolderState == kernlock.Current:
 			who = fmt.Sprintf("held by %s (pid %d, %s) since %s", display.Text(r.Holder.AgentID), r.Holder.PID,
