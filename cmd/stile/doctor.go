@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/stile-lock/stile/internal/display"
@@ -104,8 +103,7 @@ func newWorkFolder(dir, pattern string) (*workFolder, error) {
 		if w.path != "" {
 			_ = removeFolder(w.path)
 		}
-		n, _ := sig.(syscall.Signal)
-		os.Exit(128 + int(n))
+		os.Exit(128 + signalNumber(sig))
 	}()
 	defer w.mu.Unlock()
 	path, err := os.MkdirTemp(dir, pattern)

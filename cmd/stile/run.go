@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -203,11 +202,7 @@ func (plan *runPlan) resolve() ([]target, error) {
 // acquireAll takes the locks in order. The wait that the user or the policy
 // allows is for all of them together.
 func (plan *runPlan) acquireAll(targets []target, signals *signalSet) (locks []*kernlock.Lock, err error) {
-	ctx, stop := signals.cancelOnSignal()
 	defer func() {
-		if n := stop(); n != 0 {
-			err = &endedBySignal{n}
-		}
 		if err != nil {
 			for i := len(locks) - 1; i >= 0; i-- {
 				_ = locks[i].Release()
@@ -229,16 +224,20 @@ func (plan *runPlan) acquireAll(targets []target, signals *signalSet) (locks []*
 				return locks, err
 			}
 		}
-		l, err := plan.acquire(ctx, t, deadline)
+		l, err := plan.acquire(t, deadline, signals)
+		if l != nil {
+			locks = append(locks, l)
+		}
 		if err != nil {
 			return locks, err
 		}
-		locks = append(locks, l)
 	}
 	return locks, nil
 }
 
-func (plan *runPlan) acquire(ctx context.Context, t target, deadline time.Time) (*kernlock.Lock, error) {
+// acquire takes one lock. With an error, the lock is not nil when a signal
+// came in the moment that it was granted.
+func (plan *runPlan) acquire(t target, deadline time.Time, signals *signalSet) (*kernlock.Lock, error) {
 	if plan.lock.Policy == kernlock.SingleFlight {
 		l, duplicate, err := t.handle.TryAcquire()
 		if duplicate != nil {
@@ -246,7 +245,10 @@ func (plan *runPlan) acquire(ctx context.Context, t target, deadline time.Time) 
 		}
 		return l, err
 	}
-	line := startWaitLine(t, plan, deadline)
-	defer line.stop()
-	return t.handle.Acquire(ctx)
+	ctx := newWaitContext(signals, func() *waitLine { return startWaitLine(t, plan, deadline) })
+	l, err := t.handle.Acquire(ctx)
+	if n := ctx.end(); n != 0 {
+		err = &endedBySignal{n}
+	}
+	return l, err
 }

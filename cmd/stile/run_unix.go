@@ -28,7 +28,9 @@ func shellCommand(line string) []string {
 // command is the one process that runs under the lock.
 type command struct {
 	pid     int
+	signals *signalSet
 	stopped bool
+	resumes bool // SIGCONT is received, to be handed on
 }
 
 // runCommand starts the command and lives with it until it ends: it shares
@@ -41,14 +43,12 @@ type command struct {
 func runCommand(path string, argv, env []string, signals *signalSet) (int, error) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGCHLD)
-	for _, sig := range []os.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGCONT} {
-		signal.Notify(signals.arrived, sig)
-	}
+	signal.Notify(signals.arrived, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
 	pid, err := start(path, argv, env)
 	if err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
-	c := &command{pid: pid}
+	c := &command{pid: pid, signals: signals}
 	for {
 		select {
 		case <-changed:
@@ -102,6 +102,11 @@ func (c *command) reap() (code int, ended bool, err error) {
 			return 128 + int(status.Signal()), true, nil
 		case status.Stopped():
 			c.stopped = true
+			if !c.resumes {
+				// Not before: each signal received costs a start-up its share.
+				c.resumes = true
+				signal.Notify(c.signals.arrived, unix.SIGCONT)
+			}
 			if inForeground() {
 				// ^Z: stop as the command did, so that the shell gets its
 				// terminal back. Not before the command has stopped: it may

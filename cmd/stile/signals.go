@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -25,30 +26,64 @@ func catchSignals() *signalSet {
 	return s
 }
 
-// cancelOnSignal gives a context that ends at the first signal. The returned
-// function stops that and gives the signal's number, 0 if none came. It must
-// be called before the signals are used for anything else.
-func (s *signalSet) cancelOnSignal() (context.Context, func() int) {
+// waitContext is the context of an acquire. Nothing is spent on the signals
+// and the line on the screen until somebody asks for its Done, which is when
+// the lock was not free: a goroutine more in every run costs what its
+// handing to another thread costs.
+type waitContext struct {
+	context.Context
+	cancel  context.CancelFunc
+	signals *signalSet
+	line    func() *waitLine
+
+	begin sync.Once
+	quit  chan struct{}
+	got   chan int
+	shown *waitLine
+}
+
+func newWaitContext(signals *signalSet, line func() *waitLine) *waitContext {
 	ctx, cancel := context.WithCancel(context.Background())
-	quit := make(chan struct{})
-	got := make(chan int, 1)
-	go func() {
+	return &waitContext{Context: ctx, cancel: cancel, signals: signals, line: line}
+}
+
+// Done ends at the first signal.
+func (w *waitContext) Done() <-chan struct{} {
+	w.begin.Do(func() {
+		w.quit, w.got = make(chan struct{}), make(chan int, 1)
+		w.shown = w.line()
+		go func() {
+			select {
+			case sig := <-w.signals.arrived:
+				w.cancel()
+				w.got <- signalNumber(sig)
+			case <-w.quit:
+				w.got <- 0
+			}
+		}()
+	})
+	return w.Context.Done()
+}
+
+// end ends the wait, successful or not, and gives the number of the signal
+// that came during it, 0 if none did. The context itself stays alive: a lock
+// may live in it.
+func (w *waitContext) end() int {
+	w.begin.Do(func() {})
+	if w.quit == nil {
 		select {
-		case sig := <-s.arrived:
-			cancel()
-			n, _ := sig.(syscall.Signal)
-			got <- int(n)
-		case <-quit:
-			got <- 0
+		case sig := <-w.signals.arrived:
+			return signalNumber(sig)
+		default:
+			return 0
 		}
-	}()
-	return ctx, func() int {
-		close(quit)
-		n := <-got
-		if n != 0 {
-			cancel()
-		}
-		// Without a signal the context stays alive: a lock lives in it.
-		return n
 	}
+	w.shown.stop()
+	close(w.quit)
+	return <-w.got
+}
+
+func signalNumber(sig os.Signal) int {
+	n, _ := sig.(syscall.Signal)
+	return int(n)
 }
