@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/stile-lock/stile/kernlock"
@@ -35,7 +36,8 @@ type runFlags struct {
 	wait                        *time.Duration
 	conflict                    int
 	command                     *string
-	policy, agent, operation    string
+	policy                      kernlock.Policy
+	agent, operation            string
 }
 
 func (f *runFlags) options() []option {
@@ -60,7 +62,8 @@ func (f *runFlags) options() []option {
 		boolOption("F,no-fork", "become the command instead of starting it; not with -o", &f.noFork),
 		boolOption("verbose", "say how long the lock took and what is run", &f.verbose),
 		{names: "policy", arg: "NAME", help: "mutation (5 s, the default), monitor (1 s) or single_flight (no wait)",
-			words: "mutation monitor single_flight", set: func(v string) error { f.policy = v; return nil }},
+			words: "mutation monitor single_flight",
+			set: func(v string) (err error) { f.policy, err = kernlock.ParsePolicy(v); return err }},
 		stringOption("agent", "NAME", "who holds, in the holder record; else $STILE_AGENT", &f.agent),
 		stringOption("operation", "NAME", "what for, in the holder record; else the command's name", &f.operation),
 		boolOption("exact", "TARGET itself is the lock file, as flock(1) has it", &f.exact),
@@ -125,6 +128,9 @@ func (plan *runPlan) split(p parsed, f *runFlags) error {
 		}
 	case f.command != nil:
 		plan.targets = operands
+		if err := looksLikeCommand(plan.targets); err != nil {
+			return err
+		}
 	default:
 		plan.targets, plan.argv = operands[:1], operands[1:]
 	}
@@ -170,13 +176,13 @@ func looksLikeCommand(targets []string) error {
 	if _, err := exec.LookPath(targets[1]); err != nil {
 		return nil
 	}
-	return usageHint("to run it, put the -- before it; to lock a file of that name, write ./"+targets[1],
-		"%q stands before -- and so would be locked, but it is the name of a command", targets[1])
+	return usageHint("to run it, put -- before it; to lock a file of that name, write ./"+targets[1],
+		"%q stands where a file to lock is named, but is the name of a command", targets[1])
 }
 
 // settle turns the flags into lock options and refuses what contradicts.
 func (plan *runPlan) settle(f *runFlags) error {
-	plan.lock = kernlock.Options{Shared: f.shared, Exact: f.exact, Agent: f.agent, Operation: f.operation}
+	plan.lock = kernlock.Options{Policy: f.policy, Shared: f.shared, Exact: f.exact, Agent: f.agent, Operation: f.operation}
 	plan.close, plan.noFork, plan.verbose, plan.conflict = f.close, f.noFork, f.verbose, f.conflict
 	if f.shared && f.exclusive {
 		return usagef("a lock is either shared (-s) or exclusive (-x)")
@@ -184,13 +190,6 @@ func (plan *runPlan) settle(f *runFlags) error {
 	if f.noFork && f.close {
 		return usageHint("without -F, the wrapper keeps the lock while the command runs",
 			"-F and -o cannot be used together: nobody would hold the lock")
-	}
-	if f.policy != "" {
-		policy, err := kernlock.ParsePolicy(f.policy)
-		if err != nil {
-			return err
-		}
-		plan.lock.Policy = policy
 	}
 	if f.nonblock {
 		// As in flock(1), -n wins over -w.
@@ -247,7 +246,7 @@ func classifyExec(err error) *failure {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return &failure{exit: exitUnavailable, code: "command_not_found",
 			hint: "no such command; if the file is there, the interpreter that its first line names is not"}
-	case errors.Is(err, os.ErrPermission):
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EISDIR):
 		return &failure{exit: exitPermission, code: "command_not_executable", hint: "it is a folder or lacks the execute permission (chmod +x)"}
 	}
 	f := classify(err)

@@ -294,4 +294,3 @@ func stateText(r *kernlock.Report) string {
 	}
 	return "it is not known whether the present holder wrote it"
 }
-
