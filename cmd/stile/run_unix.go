@@ -44,7 +44,7 @@ func runCommand(path string, argv, env []string, signals *signalSet) (int, error
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGCHLD)
 	signal.Notify(signals.arrived, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
-	pid, err := start(path, argv, env)
+	pid, err := spawn(path, argv, env)
 	if err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
@@ -61,8 +61,8 @@ func runCommand(path string, argv, env []string, signals *signalSet) (int, error
 	}
 }
 
-// start is execvp in a child: a file without "#!" is given to /bin/sh.
-func start(path string, argv, env []string) (int, error) {
+// spawn is execvp in a child: a file without "#!" is given to /bin/sh.
+func spawn(path string, argv, env []string) (int, error) {
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}}
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
