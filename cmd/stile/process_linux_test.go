@@ -24,7 +24,7 @@ type running struct {
 	cmd *exec.Cmd
 	in  *os.File
 	out *bufio.Reader
-	err bytes.Buffer
+	err *os.File // a file: a pipe would be waited for as long as anybody has it
 }
 
 // start starts a process in a session of its own, so that it has no terminal,
@@ -36,9 +36,12 @@ func start(t *testing.T, dir, name string, args ...string) *running {
 	input, in := pipe(t)
 	out, output := pipe(t)
 	r.in, r.out = in, bufio.NewReader(out)
-	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = input, output, &r.err
+	var err error
+	if r.err, err = os.CreateTemp(t.TempDir(), "stderr"); err != nil {
+		t.Fatal(err)
+	}
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = input, output, r.err
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	r.cmd.WaitDelay = 30 * time.Second
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +52,17 @@ func start(t *testing.T, dir, name string, args ...string) *running {
 		_ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL)
 		_ = in.Close()
 		_ = out.Close()
+		_ = r.err.Close()
 	})
 	return r
+}
+
+func (r *running) stderr() string {
+	b, err := os.ReadFile(r.err.Name())
+	if err != nil {
+		r.t.Error(err)
+	}
+	return string(b)
 }
 
 func pipe(t *testing.T) (r, w *os.File) {
@@ -67,7 +79,7 @@ func (r *running) line(want string) {
 	r.t.Helper()
 	got, err := r.out.ReadString('\n')
 	if strings.TrimSuffix(got, "\n") != want {
-		r.t.Fatalf("%s printed %q (%v), want %q; stderr: %s", r.cmd.Args[0], got, err, want, r.err.String())
+		r.t.Fatalf("%s printed %q (%v), want %q; stderr: %s", r.cmd.Args[0], got, err, want, r.stderr())
 	}
 }
 
@@ -92,7 +104,7 @@ func (r *running) wait() int {
 func (r *running) exits(want int) {
 	r.t.Helper()
 	if got := r.wait(); got != want {
-		r.t.Fatalf("exit code %d, want %d; stderr: %s", got, want, r.err.String())
+		r.t.Fatalf("exit code %d, want %d; stderr: %s", got, want, r.stderr())
 	}
 }
 
@@ -101,7 +113,7 @@ func stileExit(t *testing.T, dir string, args ...string) (code int, stderr strin
 	t.Helper()
 	r := start(t, dir, "stile", args...)
 	_ = r.in.Close()
-	return r.wait(), r.err.String()
+	return r.wait(), r.stderr()
 }
 
 // ended waits until the process is gone or a corpse.
@@ -156,7 +168,7 @@ func TestCase14LeftBehind(t *testing.T) {
 	r.exits(0)
 	pid := readPID(t, filepath.Join(dir, "ready.pid"))
 	defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
-	if s := r.err.String(); !strings.Contains(s, fmt.Sprint(pid)) || !strings.Contains(s, "helper") || !strings.Contains(s, "-o") {
+	if s := r.stderr(); !strings.Contains(s, fmt.Sprint(pid)) || !strings.Contains(s, "helper") || !strings.Contains(s, "-o") {
 		t.Errorf("run does not name pid %d and -o: %s", pid, s)
 	}
 	if code, _ := stileExit(t, dir, "run", "-n", "f", "true"); code != exitHeld {
@@ -180,7 +192,7 @@ func TestCase14LeftBehind(t *testing.T) {
 	r.exits(4)
 	again := readPID(t, filepath.Join(dir, "again.pid"))
 	defer func() { _ = unix.Kill(again, unix.SIGKILL) }()
-	if s := r.err.String(); !strings.Contains(s, `"code":"still_held"`) {
+	if s := r.stderr(); !strings.Contains(s, `"code":"still_held"`) {
 		t.Errorf("stderr: %s", s)
 	}
 	_ = unix.Kill(again, unix.SIGKILL)
@@ -189,8 +201,8 @@ func TestCase14LeftBehind(t *testing.T) {
 	r.exits(0)
 	third := readPID(t, filepath.Join(dir, "third.pid"))
 	defer func() { _ = unix.Kill(third, unix.SIGKILL) }()
-	if r.err.Len() > 0 {
-		t.Errorf("stderr: %s", r.err.String())
+	if r.stderr() != "" {
+		t.Errorf("stderr: %s", r.stderr())
 	}
 	if code, s := stileExit(t, dir, "run", "-n", "f", "true"); code != 0 {
 		t.Errorf("with -o the lock is held: exit %d %s", code, s)
@@ -241,8 +253,8 @@ func TestCase18SignalWhileWaiting(t *testing.T) {
 			waiters(t, f, 1)
 			r.signal(sig)
 			r.exits(128 + int(sig))
-			if r.err.Len() > 0 {
-				t.Errorf("stderr: %q", r.err.String())
+			if r.stderr() != "" {
+				t.Errorf("stderr: %q", r.stderr())
 			}
 			waiters(t, f, 0)
 			onlyFiles(t, dir, "f.lock")
