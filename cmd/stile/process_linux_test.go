@@ -491,4 +491,3 @@ func TestCanonicalOrder(t *testing.T) {
 		t.Error("somebody timed out")
 	}
 }
-

@@ -41,6 +41,12 @@ func onTerminal(t *testing.T, dir, name string, args ...string) *terminal {
 		t.Skipf("no pseudo-terminal here: %v", err)
 	}
 	x.tty = tty
+	// A key that signals also throws away what was just written, at a time
+	// that nobody can foresee.
+	if tio, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS); err == nil {
+		tio.Lflag |= unix.NOFLSH
+		_ = unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, tio)
+	}
 	go func() {
 		b := make([]byte, 4096)
 		for {
@@ -130,10 +136,8 @@ func TestWaitingLineHolderUnknown(t *testing.T) {
 	x := onTerminal(t, dir, "stile", "run", "-w", "60", "f", "--", "echo", "entered")
 	x.expect(`\rstile: waiting for f, held by flock \(pid \d+\), which left no record, \d+ s left\x1b\[K`)
 	x.types("\x03")
+	x.expect(`\r\x1b\[K$`)
 	x.exits(130)
-	if s := x.shown(); !strings.HasSuffix(s, "\r\x1b[K") && !strings.Contains(s, "\r\x1b[K^C") && !strings.HasSuffix(s, "^C\r\x1b[K") {
-		t.Errorf("the line stays: %q", s)
-	}
 	waiters(t, filepath.Join(dir, "f"), 0)
 	_ = holder.in.Close()
 	holder.exits(0)

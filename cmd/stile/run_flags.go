@@ -63,7 +63,7 @@ func (f *runFlags) options() []option {
 		boolOption("verbose", "say how long the lock took and what is run", &f.verbose),
 		{names: "policy", arg: "NAME", help: "mutation (5 s, the default), monitor (1 s) or single_flight (no wait)",
 			words: "mutation monitor single_flight",
-			set: func(v string) (err error) { f.policy, err = kernlock.ParsePolicy(v); return err }},
+			set:   func(v string) (err error) { f.policy, err = kernlock.ParsePolicy(v); return err }},
 		stringOption("agent", "NAME", "who holds, in the holder record; else $STILE_AGENT", &f.agent),
 		stringOption("operation", "NAME", "what for, in the holder record; else the command's name", &f.operation),
 		boolOption("exact", "TARGET itself is the lock file, as flock(1) has it", &f.exact),

@@ -30,6 +30,7 @@ type command struct {
 	pid     int
 	signals *signalSet
 	stopped bool
+	rests   int  // how often we stopped with it
 	resumes bool // SIGCONT is received, to be handed on
 }
 
@@ -56,6 +57,18 @@ func runCommand(path string, argv, env []string, signals *signalSet) (int, error
 				return code, err
 			}
 		case sig := <-signals.arrived:
+			if sig == unix.SIGCONT {
+				// First see whether it has gone on already, or has even been
+				// stopped by another ^Z that this SIGCONT must not undo.
+				before := c.rests
+				code, ended, err := c.reap()
+				if ended || err != nil {
+					return code, err
+				}
+				if c.rests != before {
+					continue
+				}
+			}
 			c.pass(sig.(unix.Signal))
 		}
 	}
@@ -113,7 +126,8 @@ func (c *command) reap() (code int, ended bool, err error) {
 				// be an editor that tidies the screen first. Elsewhere a
 				// stopped command is somebody's experiment, and whoever
 				// continues it knows nothing of us.
-				_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+				c.rests++
+				stopSelf()
 			}
 		case status.Continued():
 			c.stopped = false
@@ -132,10 +146,9 @@ func (c *command) pass(sig unix.Signal) {
 		}
 	case unix.SIGTSTP:
 		// Caught so that we stop after the command does, or not at all when
-		// it does not want to stop.
-		if inForeground() {
-			return
-		}
+		// it does not want to stop. Never handed on: it may be the one of a
+		// ^Z that has been answered since.
+		return
 	case unix.SIGCONT:
 		if !c.stopped {
 			return
