@@ -20,17 +20,26 @@ func ownIdentity() identity {
 	if !procIsReal() {
 		return me
 	}
-	shows := ProcShowsUs()
 	var noPID, noTime bool
 	// Right in any /proc: "self" leads to us, and the link names the namespace, not the viewer's.
 	me.PidNS, noPID = namespace("pid")
 	me.TimeNS, noTime = namespace("time")
+	var shows bool
+	if me.PidNS == initialPIDNS {
+		// Nothing lies outside the initial namespace, so no other /proc has a number for us; and the
+		// status file, which every short-lived program would read here, costs as much as all the rest.
+		shows = selfLink() == strconv.Itoa(os.Getpid())
+	} else {
+		shows = ProcShowsUs()
+	}
 	me.onePIDSpace = noPID && shows
 	me.oneClock = noTime && shows
 	me.BootID = bootID()
 	me.initial = shows && me.PidNS == initialPIDNS
-	if start, ok := StartTime(os.Getpid()); ok {
-		me.StartTime = start
+	if shows {
+		if s, ok := readStat(os.Getpid()); ok {
+			me.StartTime = s.start
+		}
 	}
 	return me
 }
@@ -79,25 +88,29 @@ func procIsReal() bool {
 }
 
 // ProcShowsUs reports whether /proc/PID is, for every pid, the process that a probe of that pid reaches:
-// /proc is a real procfs, and it shows our own pid namespace.
+// /proc is a real procfs (readProc sees to that), and it shows our own pid namespace.
 func ProcShowsUs() bool {
-	if !procIsReal() {
-		return false
-	}
-	pid := strconv.Itoa(os.Getpid())
-	if self, err := os.Readlink("/proc/self"); err != nil || self != pid {
-		return false
-	}
-	// The numbers can agree by chance in the /proc of an outer namespace. There the status file lists
-	// one number for each namespace down to ours.
 	var buf [4096]byte
 	n, err := readProc("/proc/self/status", buf[:])
-	return err == nil && nsPIDsAgree(buf[:n], pid)
+	return err == nil && showsPID(selfLink(), buf[:n], strconv.Itoa(os.Getpid()))
 }
 
-// nsPIDsAgree reports that a status file lists pid as our only number, or lists none, as kernels before
-// 4.1 do.
-func nsPIDsAgree(status []byte, pid string) bool {
+// selfLink is our pid as /proc shows it, or "".
+func selfLink() string {
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
+		return ""
+	}
+	return self
+}
+
+// showsPID reports that a /proc whose self is the given one, with this status file, knows us as pid and by
+// no other number. The /proc of an outer namespace can have the same number for us by chance; there the
+// status file lists one for each namespace down to ours. Kernels before 4.1 list none.
+func showsPID(self string, status []byte, pid string) bool {
+	if self != pid {
+		return false
+	}
 	for line := range bytes.Lines(status) {
 		if rest, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
 			f := bytes.Fields(rest)
