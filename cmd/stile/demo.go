@@ -2,11 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 )
 
@@ -37,11 +35,6 @@ func cmdDemo(args []string) int {
 	}
 	return demoLocks()
 }
-
-const (
-	demoWriters = 8
-	demoRecords = 25
-)
 
 type demoRecord struct {
 	Writer string `json:"writer"`
@@ -92,43 +85,4 @@ func demoWriter(how, file, writer, count string) error {
 		}
 	}
 	return nil
-}
-
-// writeTogether lets all the writers add to one new file at once and counts
-// the records that are in it afterwards.
-func (d *demo) writeTogether(name, how string) (int, error) {
-	file := filepath.Join(d.dir, name)
-	if err := os.WriteFile(file, []byte("[]"), 0o600); err != nil {
-		return 0, err
-	}
-	var writers []*exec.Cmd
-	var errs []error
-	for i := range demoWriters {
-		cmd := d.stile(childVerb, "writer", how, file, strconv.Itoa(i), strconv.Itoa(demoRecords))
-		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			errs = append(errs, err)
-			break
-		}
-		writers = append(writers, cmd)
-	}
-	for _, cmd := range writers {
-		errs = append(errs, cmd.Wait())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return 0, err
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	var records []demoRecord
-	if err := json.Unmarshal(b, &records); err != nil {
-		return 0, err
-	}
-	distinct := make(map[demoRecord]bool)
-	for _, r := range records {
-		distinct[r] = true
-	}
-	return len(distinct), nil
 }

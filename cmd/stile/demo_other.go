@@ -2,16 +2,7 @@
 
 package main
 
-import (
-	"errors"
-	"os/exec"
-)
-
-type demo struct{ dir, exe string }
-
-func (d *demo) stile(args ...string) *exec.Cmd {
-	return &exec.Cmd{Path: d.exe, Args: append([]string{"stile"}, args...)}
-}
+import "errors"
 
 func demoLocks() int {
 	return fail(usageHint("docs/guarantees.md says what is promised on this system",

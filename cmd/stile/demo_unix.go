@@ -4,17 +4,24 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/stile-lock/stile/kernlock"
+)
+
+const (
+	demoWriters = 8
+	demoRecords = 25
 )
 
 // demo is one run of the demonstration.
@@ -176,6 +183,45 @@ func (d *demo) withLock() error {
 	}
 	d.promise(n == total, "of %d records %d are in the file.", total, n)
 	return nil
+}
+
+// writeTogether lets all the writers add to one new file at once and counts
+// the records that are in it afterwards.
+func (d *demo) writeTogether(name, how string) (int, error) {
+	file := filepath.Join(d.dir, name)
+	if err := os.WriteFile(file, []byte("[]"), 0o600); err != nil {
+		return 0, err
+	}
+	var writers []*exec.Cmd
+	var errs []error
+	for i := range demoWriters {
+		cmd := d.stile(childVerb, "writer", how, file, strconv.Itoa(i), strconv.Itoa(demoRecords))
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			errs = append(errs, err)
+			break
+		}
+		writers = append(writers, cmd)
+	}
+	for _, cmd := range writers {
+		errs = append(errs, cmd.Wait())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return 0, err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	var records []demoRecord
+	if err := json.Unmarshal(b, &records); err != nil {
+		return 0, err
+	}
+	distinct := make(map[demoRecord]bool)
+	for _, r := range records {
+		distinct[r] = true
+	}
+	return len(distinct), nil
 }
 
 func (d *demo) file() string { return filepath.Join(d.dir, "notes.json") }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -125,7 +126,8 @@ func TestCase21TooManyOpenFiles(t *testing.T) {
 	dir := t.TempDir()
 	out, err := exec.Command("bash", "-c", "cd "+dir+" && ulimit -n 3 && exec stile run --json f touch ran").CombinedOutput()
 	var code int
-	if exit, ok := err.(*exec.ExitError); ok {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
 		code = exit.ExitCode()
 	}
 	if code != exitResources || !strings.Contains(string(out), `"code":"too_many_open_files"`) {
@@ -180,7 +182,7 @@ func TestCase32Users(t *testing.T) {
 	if err != nil {
 		t.Skip("no setpriv here")
 	}
-	dir, err := os.MkdirTemp("", "stile-users-")
+	dir, err := os.MkdirTemp("", "stile-users-") //nolint:usetesting // its parent must be open to others
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func TestEveryVerbIsFound(t *testing.T) {
 func TestNearestVerb(t *testing.T) {
 	for slip, want := range map[string]string{
 		"stauts": "status", "statsu": "status", "rnu": "run", "incident": "incidents", "docter": "doctor",
-		"verison": "version", "inc": "incidents", "hepl": "help", "xyzzy": "", "q": "", strings.Repeat("x", 99): "",
+		"verzion": "version", "inc": "incidents", "hepl": "help", "xyzzy": "", "q": "", strings.Repeat("x", 99): "",
 	} {
 		if got := nearestVerb(slip); got != want {
 			t.Errorf("nearest to %q is %q, want %q", slip, got, want)

@@ -81,13 +81,8 @@ func scriptAny(ts *testscript.TestScript, neg bool, args []string) {
 
 // waitfor FILE waits until FILE exists.
 func scriptWaitFor(ts *testscript.TestScript, neg bool, args []string) {
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%s never came", args[0])
-		}
+	if !poll(func() bool { return exists(ts.MkAbs(args[0])) }) {
+		ts.Fatalf("%s never came", args[0])
 	}
 }
 
@@ -166,7 +161,7 @@ func helperMain() {
 		// stay READY: makes the file READY and lives until it is killed. A
 		// minute bounds what a test leaves behind that died itself.
 		must(os.WriteFile(args[1], nil, 0o600))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 	case "remove":
 		must(os.Remove(args[1]))
 	case "leave":
@@ -174,17 +169,28 @@ func helperMain() {
 		cmd := exec.Command(os.Args[0], "stay", args[1])
 		must(cmd.Start())
 		must(os.WriteFile(args[1]+".pid", fmt.Appendf(nil, "%d", cmd.Process.Pid), 0o600))
-		for {
-			if _, err := os.Stat(args[1]); err == nil {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+		poll(func() bool { return exists(args[1]) })
 	default:
 		if !systemHelper(args) {
 			os.Exit(99)
 		}
 	}
+}
+
+// poll waits for a state that no event announces.
+func poll(ok func() bool) bool {
+	for deadline := time.Now().Add(30 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // between two looks, not instead of one
+	}
+	return true
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func must(err error) {

@@ -20,7 +20,6 @@ type runPlan struct {
 	argv    []string
 
 	lock     kernlock.Options
-	waitSet  bool
 	conflict int
 	close    bool // the command does not inherit the lock
 	noFork   bool
@@ -173,11 +172,11 @@ func looksLikeCommand(targets []string) error {
 	if _, err := os.Lstat(targets[1]); err == nil {
 		return nil
 	}
-	if _, err := exec.LookPath(targets[1]); err != nil {
-		return nil
+	if _, err := exec.LookPath(targets[1]); err == nil {
+		return usageHint("to run it, put -- before it; to lock a file of that name, write ./"+targets[1],
+			"%q stands where a file to lock is named, but is the name of a command", targets[1])
 	}
-	return usageHint("to run it, put -- before it; to lock a file of that name, write ./"+targets[1],
-		"%q stands where a file to lock is named, but is the name of a command", targets[1])
+	return nil
 }
 
 // settle turns the flags into lock options and refuses what contradicts.

@@ -85,8 +85,10 @@ func cmdStatus(args []string) int {
 		return 0
 	}
 	w := bufio.NewWriter(os.Stdout)
-	defer w.Flush()
 	printReport(w, report)
+	if err := w.Flush(); err != nil {
+		return fail(err, false)
+	}
 	return 0
 }
 
@@ -134,8 +136,8 @@ func folderStatusOf(dir string, f *statusFlags) int {
 	}
 	base, err := filepath.Abs(dir)
 	if err == nil {
-		if real, err := filepath.EvalSymlinks(base); err == nil {
-			base = real
+		if resolved, err := filepath.EvalSymlinks(base); err == nil {
+			base = resolved
 		}
 	}
 	rows := [][]string{{"TARGET", "LOCK", "HOLDER", "AGENT", "OPERATION", "SINCE", "WAITERS", "INCIDENTS"}}
