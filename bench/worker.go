@@ -103,7 +103,8 @@ func runWorker(args []string) error {
 			return err
 		}
 		ready()
-		select {}
+		nap(int64(tooLong)) // the kill comes first
+		return nil
 	case "wait":
 		return workWait(p, page, ready, say)
 	}
