@@ -1,86 +1,142 @@
 package kernlock
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
 
-// Handle names one target for any number of holds. Its methods may be called
-// from any number of goroutines; two holds at once exclude each other as two
-// processes do.
-type Handle struct{}
+	"github.com/stile-lock/stile/internal/display"
+)
 
-// Lock is one hold of a lock.
-type Lock struct{}
+// Lock is one hold of a lock. Its methods may be called from any goroutine.
+type Lock struct {
+	h   *Handle
+	f   *lockFile
+	ctx context.Context // as given to Acquire
 
-// Open makes target canonical and checks the options. It neither creates nor
-// opens the lock file.
-func Open(target string, opts Options) (*Handle, error) { panic("todo") }
+	mu        sync.Mutex
+	released  bool
+	inherited bool
 
-// Acquire takes the lock, waiting as the policy says.
-func (h *Handle) Acquire(ctx context.Context) (*Lock, error) { panic("todo") }
+	signed   bool // a record of this hold is in the file
+	acquired time.Time
+	warning  error
 
-// TryAcquire takes the lock if it is free, without waiting.
-func (h *Handle) TryAcquire() (*Lock, *Duplicate, error) { panic("todo") }
-
-// Close ends the handle. Holds that are still open stay valid.
-func (h *Handle) Close() error { panic("todo") }
+	own    context.Context // made by the first Context
+	cancel context.CancelCauseFunc
+}
 
 // Target is the canonical path of what is guarded.
-func (h *Handle) Target() string { panic("todo") }
+func (l *Lock) Target() string { return l.h.names.target }
 
 // LockPath is the path of the lock file.
-func (h *Handle) LockPath() string { panic("todo") }
+func (l *Lock) LockPath() string { return l.h.names.lock }
 
 // LockID is the first 16 hex digits of the SHA-256 of Target.
-func (h *Handle) LockID() string { panic("todo") }
+func (l *Lock) LockID() string { return l.h.names.id }
 
-// Acquire is Open, Acquire and, at the Release, Close.
-func Acquire(ctx context.Context, target string, opts Options) (*Lock, error) { panic("todo") }
-
-// TryAcquire is Open, TryAcquire and, at the Release, Close.
-func TryAcquire(target string, opts Options) (*Lock, *Duplicate, error) { panic("todo") }
+// Warning is why the holder record could not be written, or nil. The lock is
+// held all the same: what is advisory never vetoes it.
+func (l *Lock) Warning() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.warning
+}
 
 // Fence reports whether this hold still guards the target: nil, or an error
-// that matches ErrLost. Call it just before a commit.
-func (l *Lock) Fence() error { panic("todo") }
+// that matches ErrLost when the lock file was removed or replaced, or when
+// the lock was released. Call it just before a commit; what follows a failed
+// fence must not be written.
+func (l *Lock) Fence() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released {
+		return l.lost("it was released")
+	}
+	same, err := l.f.at(l.h.names.lock)
+	if err != nil {
+		return fmt.Errorf("fence %s: %w", display.Text(l.h.names.target), err)
+	}
+	if !same {
+		return l.lost("its lock file was removed or replaced")
+	}
+	return nil
+}
 
-// Context ends when the lock is released or the context given to Acquire
-// ends. An Acquire of the same lock through it is refused with ErrReentrant.
-func (l *Lock) Context() context.Context { panic("todo") }
+func (l *Lock) lost(why string) error {
+	return fmt.Errorf("lock %s: %w: %s", display.Text(l.h.names.target), ErrLost, why)
+}
 
-// Release lets go.
-func (l *Lock) Release() error { panic("todo") }
+// Context comes from the context given to Acquire and ends with it or with
+// the lock's release; context.Cause then matches ErrLost. An Acquire of the
+// same lock with it, or with one made from it, is refused with ErrReentrant,
+// since its wait could never end. It does not watch the lock file: only
+// Fence notices that the file was replaced.
+func (l *Lock) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.own == nil {
+		base := context.WithValue(l.ctx, heldKey{}, &held{lock: l.h.names.lock, outer: l.ctx})
+		l.own, l.cancel = context.WithCancelCause(base)
+		if l.released {
+			l.cancel(l.lost("it was released"))
+		}
+	}
+	return l.own
+}
 
-// Warning is why the holder record could not be written, or nil.
-func (l *Lock) Warning() error { panic("todo") }
+type heldKey struct{}
 
-// Target is the canonical path of what is guarded.
-func (l *Lock) Target() string { panic("todo") }
+// held says in a context which lock it belongs to; outer leads to the holds
+// around this one.
+type held struct {
+	lock  string
+	outer context.Context
+}
 
-// LockPath is the path of the lock file.
-func (l *Lock) LockPath() string { panic("todo") }
+// holds says whether ctx belongs to a hold of the lock file at path.
+func holds(ctx context.Context, path string) bool {
+	for {
+		h, ok := ctx.Value(heldKey{}).(*held)
+		if !ok {
+			return false
+		}
+		if h.lock == path {
+			return true
+		}
+		ctx = h.outer
+	}
+}
 
-// LockID is the first 16 hex digits of the SHA-256 of Target.
-func (l *Lock) LockID() string { panic("todo") }
-
-// Inherit makes processes that are started from now on inherit the lock
-// (its descriptor is no longer close-on-exec), so that it outlives this
-// process for as long as one of them runs. Release then lets go by closing
-// alone and writes released_at only when nothing else holds the lock still;
-// otherwise it returns a *StillHeldError. On Windows it is ErrUnsupported.
-func (l *Lock) Inherit() error { panic("todo") }
-
-// Descriptor is the lock's file descriptor number, for exec without a fork.
-func (l *Lock) Descriptor() uintptr { panic("todo") }
-
-// Status says what is known of target's lock, without taking it. Of opts
-// only Exact counts.
-func Status(target string, opts Options) (*Report, error) { panic("todo") }
-
-// Survey calls visit for every kernel lock found in dir and the folders
-// below it, in path order: files named *.lock that hold a record, are empty,
-// or are held in the kernel. An entry that cannot be read is visited with
-// its error and a Report with LockPath alone. Links are not followed.
-func Survey(ctx context.Context, dir string, visit func(*Report, error) error) error { panic("todo") }
-
-// Incidents reads the incident rows beside target's lock. Of opts only Exact
-// counts. No file is no rows.
-func Incidents(target string, opts Options) (*IncidentLog, error) { panic("todo") }
+// Release lets go. It writes released_at into the record, frees the lock and
+// ends Context. A second Release is an error that matches ErrLost and does
+// nothing. The lock file stays.
+func (l *Lock) Release() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released {
+		return l.lost("it was released before")
+	}
+	l.released = true
+	if l.cancel != nil {
+		// Before the lock is free, so that what was started under it stops
+		// before another holder starts.
+		l.cancel(l.lost("it was released"))
+	}
+	if l.f.bare && l.h.names.record {
+		l.f.adopt(&l.h.names, false)
+	}
+	if l.inherited {
+		return l.releaseInherited()
+	}
+	if l.signed {
+		l.signOff(l.f)
+	}
+	if err := l.f.unlock(); err != nil {
+		return errors.Join(l.h.fail(err), l.f.close())
+	}
+	l.h.keep(l.f)
+	return nil
+}

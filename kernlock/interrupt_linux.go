@@ -1,0 +1,126 @@
+//go:build linux && (amd64 || arm64)
+
+package kernlock
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A thread that waits in the kernel can be called back in one way only: by a
+// signal whose handler is not one that restarts the call. Go's runtime has a
+// handler for every signal and lets each restart; interruptSignal is the one
+// for which that flag is taken away. It is sent to the waiting thread alone
+// and means nothing to anyone. A program that asks os/signal for every signal
+// there is may see it.
+const interruptSignal = 63
+
+const saRestart = 0x10000000
+
+// sigaction is the kernel's struct of rt_sigaction(2), alike on the
+// architectures that this file is built for.
+type sigaction struct {
+	handler  uintptr
+	flags    uint64
+	restorer uintptr
+	mask     uint64
+}
+
+// interrupter ends system calls of the current thread when a context ends.
+type interrupter struct {
+	ctx  context.Context
+	pid  int
+	tid  int
+	stop func() bool
+
+	mu   sync.Mutex
+	gone bool // the thread is another's business now
+
+	mask uint64 // the thread's signal mask before
+}
+
+// interruptible ties the calling goroutine to its thread and prepares that to
+// be interrupted. It is false when the signal cannot be used: in a program
+// whose runtime has no handlers (a C program's plug-in), where it would be
+// fatal, or in one that ignores it. After true, leave must be called.
+func interruptible(ctx context.Context) (*interrupter, bool) {
+	// Each time, since os/signal may have put another handler in place.
+	var sa sigaction
+	if rtSigaction(nil, &sa) != 0 || sa.handler <= 1 {
+		return nil, false
+	}
+	if sa.flags&saRestart != 0 {
+		sa.flags &^= saRestart
+		if rtSigaction(&sa, nil) != 0 {
+			return nil, false
+		}
+	}
+	runtime.LockOSThread()
+	in := &interrupter{ctx: ctx, pid: os.Getpid(), tid: unix.Gettid()}
+	// A parent may have left the signal blocked; it would then never come.
+	unblock := uint64(1) << (interruptSignal - 1)
+	if sigmask(unix.SIG_UNBLOCK, &unblock, &in.mask) != 0 {
+		runtime.UnlockOSThread()
+		return nil, false
+	}
+	in.stop = context.AfterFunc(ctx, in.send)
+	return in, true
+}
+
+// run makes one system call that may wait, again if a signal that was not
+// ours ended it. When ctx ends first it returns EINTR; a call that succeeded
+// all the same stays a success.
+func (in *interrupter) run(call func() error) error {
+	for {
+		if in.ctx.Err() != nil {
+			return unix.EINTR
+		}
+		if err := call(); err != unix.EINTR { //nolint:errorlint // a bare errno
+			return err
+		}
+	}
+}
+
+// send signals the thread until it has left: a signal that comes just before
+// the thread enters its call is swallowed.
+func (in *interrupter) send() {
+	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+		in.mu.Lock()
+		if in.gone {
+			in.mu.Unlock()
+			return
+		}
+		_ = unix.Tgkill(in.pid, in.tid, interruptSignal)
+		in.mu.Unlock()
+		time.Sleep(pause)
+	}
+}
+
+// leave ends it; afterwards no signal reaches the thread.
+func (in *interrupter) leave() {
+	if !in.stop() {
+		in.mu.Lock()
+		in.gone = true
+		in.mu.Unlock()
+	}
+	_ = sigmask(unix.SIG_SETMASK, &in.mask, nil)
+	runtime.UnlockOSThread()
+}
+
+func rtSigaction(set, old *sigaction) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, interruptSignal,
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	return errno
+}
+
+func sigmask(how int, set, old *uint64) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, uintptr(how),
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	return errno
+}

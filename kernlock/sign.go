@@ -1,0 +1,74 @@
+//go:build unix && !aix && !solaris
+
+package kernlock
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/stile-lock/stile/internal/display"
+)
+
+// keepSize is how long a former record may be and still be covered with
+// blanks; a longer one is cut, which costs more than all the rest.
+const keepSize = 1 << 10
+
+// sign writes the holder record into the lock file, if that is ours to
+// write. Failure is a warning: the lock is held.
+func (l *Lock) sign() {
+	l.acquired = time.Now()
+	var buf [keepSize]byte
+	old, err := l.f.read(buf[:])
+	if err != nil {
+		l.warn(err)
+		return
+	}
+	size := int64(len(old))
+	if len(old) == keepSize {
+		size, old = 1<<62, old[:0] // longer than a record of ours: cut it
+	}
+	if !bytes.Equal(old, l.f.last) && !l.mayWrite() {
+		l.warning = fmt.Errorf("lock %s: holder not recorded: %s holds something else, which is left alone",
+			display.Text(l.h.names.target), display.Text(l.h.names.lock))
+		return
+	}
+	l.f.last = l.h.enc.append(l.f.last[:0], l.acquired, time.Time{}, len(old))
+	if err := l.f.write(l.f.last, size); err != nil {
+		l.warn(err)
+		return
+	}
+	l.signed = true
+}
+
+func (l *Lock) warn(err error) {
+	l.f.last = l.f.last[:0]
+	l.warning = fmt.Errorf("lock %s: holder not recorded: %w", display.Text(l.h.names.target), err)
+}
+
+// mayWrite looks at the lock file's content again: it may have become
+// somebody else's since it was opened.
+func (l *Lock) mayWrite() bool {
+	var head [64]byte
+	b, err := l.f.read(head[:])
+	if err != nil {
+		return false
+	}
+	if len(b) == 0 || hasRecordMark(b) {
+		return true
+	}
+	b, err = l.f.read(make([]byte, maxRecord))
+	if err != nil {
+		return false
+	}
+	l.f.content, _, _ = classify(b)
+	return l.f.ours()
+}
+
+// signOff writes released_at into this hold's record, through f.
+func (l *Lock) signOff(f *lockFile) {
+	l.f.last = l.h.enc.append(l.f.last[:0], l.acquired, time.Now(), len(l.f.last))
+	if err := f.write(l.f.last, 0); err != nil {
+		l.warn(err)
+	}
+}

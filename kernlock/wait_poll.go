@@ -1,0 +1,13 @@
+//go:build !(linux && (amd64 || arm64))
+
+package kernlock
+
+import "context"
+
+func queueable(int) bool { return false }
+
+// queued says whether others wait their turn on f: unknown here, so no.
+func (f *lockFile) queued() bool { return false }
+
+// block waits for the lock until ctx ends.
+func (h *Handle) block(ctx context.Context, f *lockFile) error { return h.poll(ctx, f) }
