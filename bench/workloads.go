@@ -159,7 +159,7 @@ func (b *bench) handoff() {
 }
 
 func (b *bench) contend() {
-	who := []string{"kernlock", "kernlock+record", "gofrs", "gofrs-ctx", "lockedfile", "flock-go", "flock-go-kept", "c-flock"}
+	who := []string{"kernlock", "kernlock+record", "gofrs", "gofrs-ctx", "lockedfile", "flock-go", "c-flock"}
 	long := time.Duration(b.pick(5000, 1500)) * time.Millisecond
 	alone := time.Duration(b.pick(2000, 500)) * time.Millisecond
 	for _, hold := range []time.Duration{0, time.Millisecond} {

@@ -20,7 +20,8 @@ enum { GATE, STOP, COUNTER, TURN, ASKING, FREED, GOT };
 static volatile int64_t *page;
 static char lock_path[4096];
 static int checked, record, fd = -1;
-static char text[512];
+static char text[385]; // as long as a usual record
+static struct stat kept;
 
 static void die(const char *what) {
 	perror(what);
@@ -55,17 +56,19 @@ static void put(int word, int64_t v) {
 	__atomic_store_n(&page[word], v, __ATOMIC_SEQ_CST);
 }
 
+// c-flock opens the file each time, as most libraries do. The floors keep it
+// open, as a kernlock handle does, and check that the path still names it.
 static void lock(void) {
-	struct stat a, b;
-	if ((fd = open(lock_path, O_RDWR | O_CLOEXEC | (checked ? O_NOFOLLOW | O_NONBLOCK : O_CREAT), 0600)) < 0)
-		die("open");
-	if (checked) {
-		if (flock(fd, LOCK_EX | LOCK_NB) && flock(fd, LOCK_EX))
-			die("flock");
-		if (fstat(fd, &a) || stat(lock_path, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
-			die("stat");
-	} else if (flock(fd, LOCK_EX))
+	struct stat b;
+	if (!checked) {
+		if ((fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0 || flock(fd, LOCK_EX))
+			die("lock");
+		return;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) && flock(fd, LOCK_EX))
 		die("flock");
+	if (lstat(lock_path, &b) || b.st_ino != kept.st_ino || b.st_dev != kept.st_dev)
+		die("the lock file was replaced");
 	if (record) {
 		char old[1024];
 		if (pread(fd, old, sizeof old, 0) < 0 || pwrite(fd, text, sizeof text, 0) < 0)
@@ -78,7 +81,8 @@ static void unlock(void) {
 		die("record");
 	if (flock(fd, LOCK_UN))
 		die("unlock");
-	close(fd);
+	if (!checked)
+		close(fd);
 }
 
 static int64_t *map(const char *path, size_t size) {
@@ -137,7 +141,10 @@ int main(int argc, char **argv) {
 	}
 	if (*log)
 		entries = map(log, 8 + room * 24);
-	close(open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+	if ((fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0 || fstat(fd, &kept))
+		die("open");
+	if (!checked)
+		close(fd);
 
 	if (!strcmp(job, "cycle")) {
 		for (int64_t i = 0; i < n / 10; i++)
