@@ -16,7 +16,7 @@ func (f *lockFile) holder(*names) ([]byte, error) { return f.read(make([]byte, m
 
 // sample is the record as it is now, to be compared with a later one. It is
 // kept undecoded: most waits end well and never look at it.
-func (f *lockFile) sample() []byte {
+func (f *lockFile) sample(*names) []byte {
 	b, err := f.read(make([]byte, keepSize))
 	if err != nil {
 		return nil

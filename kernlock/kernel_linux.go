@@ -85,7 +85,7 @@ func parseLocks(b []byte) map[kernelFile]*kernelFacts {
 	return all
 }
 
-var queueOffset = strconv.Itoa(1 << 40)
+var queueOffset = strconv.FormatInt(1<<40, 10)
 
 func parseKernelFile(s string) (kernelFile, bool) {
 	i := strings.LastIndexByte(s, ':')

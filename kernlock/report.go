@@ -46,10 +46,10 @@ func (s *sighting) judge(near string) {
 	switch {
 	case s.record != nil:
 		s.live = s.record.liveness(near)
-	case s.content == ContentDamaged:
-		s.live = Unreadable
-	default:
+	case s.content == ContentAbsent, s.content == ContentEmpty:
 		s.live = Absent
+	default:
+		s.live = Unreadable
 	}
 	s.state = s.facts.attribute(s.record, near)
 }

@@ -11,7 +11,7 @@ import (
 // not locked. Only a waiter pays for what is made here.
 func (h *Handle) wait(ctx context.Context, f *lockFile) (*Lock, error) {
 	began := time.Now()
-	first := f.sample()
+	first := f.sample(&h.names)
 	bounded, cancel := context.WithDeadlineCause(ctx, began.Add(h.opts.Timeout), errWaitedOut)
 	defer cancel()
 	for {

@@ -4,8 +4,6 @@ package kernlock
 
 import "context"
 
-func queueable(int) bool { return false }
-
 // queued says whether others wait their turn on f: unknown here, so no.
 func (f *lockFile) queued() bool { return false }
 
