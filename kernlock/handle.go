@@ -80,8 +80,8 @@ func (h *Handle) Acquire(ctx context.Context) (*Lock, error) {
 	if holds(ctx, h.names.lock) {
 		return nil, fmt.Errorf("lock %s: %w", display.Text(h.names.target), ErrReentrant)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, h.fail(err)
+	if ctx.Err() != nil {
+		return nil, h.fail(ended(ctx))
 	}
 	waits := h.opts.Policy != SingleFlight && h.opts.Timeout > TryOnce
 	f, taken, err := h.attempt(waits)

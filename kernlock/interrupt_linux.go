@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -34,15 +33,13 @@ type sigaction struct {
 
 // interrupter ends system calls of the current thread when a context ends.
 type interrupter struct {
-	ctx  context.Context
-	pid  int
-	tid  int
-	stop func() bool
+	ctx      context.Context
+	pid, tid int
+	mask     uint64 // the thread's signal mask before
 
-	mu   sync.Mutex
-	gone bool // the thread is another's business now
-
-	mask uint64 // the thread's signal mask before
+	stop     func() bool   // keeps ctx from starting the sender
+	left     chan struct{} // closed when the thread is another's business
+	finished chan struct{} // closed by the sender
 }
 
 // interruptible ties the calling goroutine to its thread and prepares that to
@@ -62,52 +59,62 @@ func interruptible(ctx context.Context) (*interrupter, bool) {
 		}
 	}
 	runtime.LockOSThread()
-	in := &interrupter{ctx: ctx, pid: os.Getpid(), tid: unix.Gettid()}
+	in := &interrupter{ctx: ctx, pid: os.Getpid(), tid: unix.Gettid(),
+		left: make(chan struct{}), finished: make(chan struct{})}
 	// A parent may have left the signal blocked; it would then never come.
 	unblock := uint64(1) << (interruptSignal - 1)
 	if sigmask(unix.SIG_UNBLOCK, &unblock, &in.mask) != 0 {
 		runtime.UnlockOSThread()
 		return nil, false
 	}
-	in.stop = context.AfterFunc(ctx, in.send)
+	in.stop = context.AfterFunc(ctx, func() {
+		defer close(in.finished)
+		in.sendUntil(in.left)
+	})
 	return in, true
 }
 
 // run makes one system call that may wait, again if a signal that was not
-// ours ended it. When ctx ends first it returns EINTR; a call that succeeded
+// ours ended it. When ended says so it returns EINTR; a call that succeeded
 // all the same stays a success.
-func (in *interrupter) run(call func() error) error {
-	for {
-		if in.ctx.Err() != nil {
-			return unix.EINTR
-		}
+func (in *interrupter) run(ended func() bool, call func() error) error {
+	for !ended() {
 		if err := call(); err != unix.EINTR { //nolint:errorlint // a bare errno
 			return err
 		}
 	}
+	return unix.EINTR
 }
 
-// send signals the thread until it has left: a signal that comes just before
+func (in *interrupter) over() bool { return in.ctx.Err() != nil }
+
+// sendUntil signals the thread until done: a signal that comes just before
 // the thread enters its call is swallowed.
-func (in *interrupter) send() {
+func (in *interrupter) sendUntil(done <-chan struct{}) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		in.mu.Lock()
-		if in.gone {
-			in.mu.Unlock()
+		select {
+		case <-done:
 			return
+		default:
 		}
 		_ = unix.Tgkill(in.pid, in.tid, interruptSignal)
-		in.mu.Unlock()
-		time.Sleep(pause)
+		timer.Reset(pause)
+		select {
+		case <-done:
+			return
+		case <-timer.C:
+		}
 	}
 }
 
-// leave ends it; afterwards no signal reaches the thread.
+// leave ends it. Afterwards nothing of it runs, and no signal reaches the
+// thread, which may be another's by then.
 func (in *interrupter) leave() {
+	close(in.left)
 	if !in.stop() {
-		in.mu.Lock()
-		in.gone = true
-		in.mu.Unlock()
+		<-in.finished
 	}
 	_ = sigmask(unix.SIG_SETMASK, &in.mask, nil)
 	runtime.UnlockOSThread()

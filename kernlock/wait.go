@@ -3,6 +3,7 @@ package kernlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -12,16 +13,16 @@ import (
 func (h *Handle) wait(ctx context.Context, f *lockFile) (*Lock, error) {
 	began := time.Now()
 	first := f.sample(&h.names)
-	bounded, cancel := context.WithDeadlineCause(ctx, began.Add(h.opts.Timeout), errWaitedOut)
+	bounded, cancel := context.WithDeadline(ctx, began.Add(h.opts.Timeout))
 	defer cancel()
 	for {
-		var err error
+		var taken *lockFile
+		err := errWaitEnded
 		if h.opts.Timeout > TryOnce {
-			err = h.block(bounded, f)
-		} else {
-			err = errWaitedOut
+			taken, err = h.block(bounded, f)
 		}
 		if err == nil {
+			f = taken
 			same, aerr := f.at(h.names.lock)
 			if aerr == nil && same {
 				return h.enter(ctx, f), nil
@@ -37,22 +38,29 @@ func (h *Handle) wait(ctx context.Context, f *lockFile) (*Lock, error) {
 			}
 			continue
 		}
-		switch {
-		case ctx.Err() != nil:
-			h.keep(f)
-			return nil, h.fail(context.Cause(ctx))
-		case errors.Is(err, errWaitedOut):
-			terr := h.timedOut(f, began, first)
-			h.keep(f)
-			return nil, terr
+		if !errors.Is(err, errWaitEnded) {
+			_ = f.close()
+			return nil, h.fail(err)
 		}
-		_ = f.close()
-		return nil, h.fail(err)
+		defer h.keep(f)
+		if ctx.Err() != nil {
+			return nil, h.fail(ended(ctx))
+		}
+		return nil, h.timedOut(f, began, first)
 	}
 }
 
-// errWaitedOut is the cause of a wait that the handle's own timeout ended.
-var errWaitedOut = errors.New("the wait ran out")
+// errWaitEnded is a wait that its context ended before the lock came.
+var errWaitEnded = errors.New("the wait ended")
+
+// ended is why ctx ended: what it says, and the cause where there is another.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
 
 // Pauses of a waiter that cannot block in the kernel. The first is short for
 // holders that hold for microseconds; the last bounds both the cost of a
@@ -65,7 +73,7 @@ const (
 // poll tries again and again until the lock is taken or ctx ends. It is the
 // wait of systems and filesystems where a blocked one could not be ended or
 // would not queue.
-func (h *Handle) poll(ctx context.Context, f *lockFile) error {
+func (h *Handle) poll(ctx context.Context, f *lockFile) (*lockFile, error) {
 	pause := pollFirst
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -76,15 +84,18 @@ func (h *Handle) poll(ctx context.Context, f *lockFile) error {
 		case <-ctx.Done():
 			// A last try: a lock that came free during the pause is no
 			// timeout.
-			if taken, err := f.try(h.opts.Shared); taken || err != nil {
-				return err
+			if taken, err := f.try(h.opts.Shared); err != nil {
+				return nil, err
+			} else if taken {
+				return f, nil
 			}
-			return context.Cause(ctx)
+			return nil, errWaitEnded
 		case <-timer.C:
 		}
-		taken, err := f.try(h.opts.Shared)
-		if taken || err != nil {
-			return err
+		if taken, err := f.try(h.opts.Shared); err != nil {
+			return nil, err
+		} else if taken {
+			return f, nil
 		}
 		pause = min(2*pause, pollLast)
 	}

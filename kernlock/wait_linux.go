@@ -5,6 +5,8 @@ package kernlock
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,8 +64,9 @@ func (f *lockFile) queued() bool {
 	return unix.FcntlFlock(uintptr(f.fd), unix.F_OFD_GETLK, lk) == nil && lk.Type != unix.F_UNLCK
 }
 
-// block waits for the lock until ctx ends.
-func (h *Handle) block(ctx context.Context, f *lockFile) error {
+// block waits for the lock until ctx ends. It returns the file that it
+// locked, which is f or one opened since, and never both a file and an error.
+func (h *Handle) block(ctx context.Context, f *lockFile) (*lockFile, error) {
 	if !f.queueable {
 		return h.poll(ctx, f)
 	}
@@ -76,31 +79,136 @@ func (h *Handle) block(ctx context.Context, f *lockFile) error {
 	// A shared waiter that may only read cannot lock a byte for itself; it
 	// queues in flock alone.
 	if !f.readonly {
-		switch err := in.run(func() error {
+		w := h.watchQueue(in)
+		err := in.run(w.over, func() error {
 			return unix.FcntlFlock(uintptr(f.fd), unix.F_OFD_SETLKW, queueLock(unix.F_WRLCK))
-		}); {
+		})
+		if taken := w.stop(); taken != nil {
+			_ = f.close() // and with it a turn that came after all
+			return taken, nil
+		}
+		switch {
 		case err == nil:
 			defer func() {
 				_ = unix.FcntlFlock(uintptr(f.fd), unix.F_OFD_SETLK, queueLock(unix.F_UNLCK))
 			}()
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, errWaitEnded
 		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOLCK):
 			// No such locks, or none left: wait without the queue.
 		default:
-			return lockError(err)
+			return nil, lockError(err)
 		}
 	}
 	how := unix.LOCK_EX
 	if h.opts.Shared {
 		how = unix.LOCK_SH
 	}
-	switch err := in.run(func() error { return unix.Flock(f.fd, how) }); {
+	switch err := in.run(in.over, func() error { return unix.Flock(f.fd, how) }); {
 	case err == nil:
-		return nil
+		return f, nil
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return nil, errWaitEnded
 	default:
-		return lockError(err)
+		return nil, lockError(err)
 	}
+}
+
+// A queue whose head does not run (stopped by ^Z, or by a debugger) would
+// hold up everyone behind it although the lock is free. So whoever waits for
+// a turn looks now and then whether the lock is free and stays free: then the
+// head is not coming, and the lock is taken past it.
+const (
+	watchFirst = 10 * time.Millisecond
+	watchLast  = 250 * time.Millisecond
+	// headPatience is how long a head that runs may take to take a lock that
+	// it is woken for.
+	headPatience = 2 * time.Millisecond
+)
+
+// watch looks after one wait for a turn.
+type watch struct {
+	h  *Handle
+	in *interrupter
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	pause    time.Duration
+	stopped  bool
+	done     chan struct{} // closed by stop
+	finished sync.WaitGroup
+	taken    *lockFile
+}
+
+func (h *Handle) watchQueue(in *interrupter) *watch {
+	w := &watch{h: h, in: in, pause: watchFirst, done: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(w.pause, w.look)
+	return w
+}
+
+// over says that the wait for a turn need not go on.
+func (w *watch) over() bool {
+	if w.in.over() {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken != nil
+}
+
+// stop ends it and returns the lock that it took, if it did.
+func (w *watch) stop() *lockFile {
+	w.mu.Lock()
+	w.stopped = true
+	w.timer.Stop()
+	close(w.done)
+	w.mu.Unlock()
+	w.finished.Wait()
+	return w.taken
+}
+
+func (w *watch) look() {
+	w.mu.Lock()
+	if w.stopped {
+		w.mu.Unlock()
+		return
+	}
+	w.finished.Add(1)
+	w.mu.Unlock()
+	defer w.finished.Done()
+
+	f := w.takeAbandoned()
+	w.mu.Lock()
+	w.taken = f
+	if f == nil && !w.stopped {
+		w.pause = min(2*w.pause, watchLast)
+		w.timer.Reset(w.pause)
+	}
+	w.mu.Unlock()
+	if f != nil {
+		w.in.sendUntil(w.done)
+	}
+}
+
+// takeAbandoned takes the lock if it is free and stays free. It uses a
+// description of its own: the waiting one may get its turn at any moment.
+func (w *watch) takeAbandoned() *lockFile {
+	f, err := openLockFile(&w.h.names, &w.h.opts)
+	if err != nil {
+		return nil
+	}
+	if free, err := f.try(w.h.opts.Shared); err == nil && free && f.unlock() == nil {
+		// The head has been woken for what we gave back.
+		select {
+		case <-w.done:
+		case <-time.After(headPatience):
+			if free, err := f.try(w.h.opts.Shared); err == nil && free {
+				return f
+			}
+		}
+	}
+	_ = f.close()
+	return nil
 }

@@ -8,4 +8,4 @@ import "context"
 func (f *lockFile) queued() bool { return false }
 
 // block waits for the lock until ctx ends.
-func (h *Handle) block(ctx context.Context, f *lockFile) error { return h.poll(ctx, f) }
+func (h *Handle) block(ctx context.Context, f *lockFile) (*lockFile, error) { return h.poll(ctx, f) }

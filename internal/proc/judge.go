@@ -114,7 +114,7 @@ func (f *facts) judge(h Holder, near string) Judgement {
 	default:
 		// An inode number of another boot's namespace can equal ours by chance, unless it is the initial
 		// one, whose number the kernel fixes. A damaged boot id differs too, and proves no restart.
-		if h.Host == here && me.initial && rec.PidNS != 0 && wholeBootID(rec.BootID) && f.local(near) {
+		if h.Host != "" && me.initial && rec.PidNS != 0 && wholeBootID(rec.BootID) && f.local(near) {
 			return Judgement{Dead, Restarted}
 		}
 		return Judgement{Unknown, OtherBoot}

@@ -1,0 +1,55 @@
+# `make` lists what there is. GO may name another Go command.
+GO ?= go
+
+# No cgo in what ships: it starts faster, and one file runs on every libc.
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -o bin/
+
+# Tests of locks and processes tell of today's kernel: a cached result would not.
+TESTFLAGS = -count=1 -timeout=8m
+
+.PHONY: help demo build test race lint fmt bench bench-quick nightly ci clean clean-cache bin/testsum
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: build ## build stile and watch it keep two writers apart
+	bin/stile demo locks
+
+build: ## bin/stile
+	$(BUILD) ./cmd/stile
+
+test: bin/testsum ## set up what the tests need, and run them
+	@scripts/setup-tests
+	@bin/testsum -also bench -- $(TESTFLAGS) ./...
+
+# Short: the detector sees this process only, and the long tests spend their time in others.
+race: bin/testsum ## the tests under the race detector, the long ones left out
+	@CGO_ENABLED=1 bin/testsum -- -race -short $(TESTFLAGS) ./...
+
+lint: ## formatting, vet for every system, the linters
+	@scripts/lint
+
+fmt: ## format the Go code
+	gofmt -w $$(git ls-files '*.go')
+
+bench: ## compare with other locks: minutes
+	cd bench && $(GO) run .
+
+bench-quick: ## the same with few rounds: shows that it runs
+	cd bench && $(GO) run . -quick
+
+nightly: bin/testsum ## the tests with their long variants: an hour or so
+	@scripts/setup-tests
+	@STILE_NIGHTLY=1 bin/testsum -also bench -- -count=1 -timeout=2h ./...
+
+ci: ## all that a change must pass
+	@.ci/run
+
+clean: ## remove what make built
+	rm -rf bin .cache
+
+clean-cache: ## remove the Wine prefix that the tests keep in the user's cache
+	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/stile-wine"
+
+bin/testsum:
+	@$(BUILD) ./internal/testsum
