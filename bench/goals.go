@@ -46,7 +46,7 @@ var goals = []goal{
 	{"8 contenders, hold 0: slowest against fastest", 0.85, "", true, valueOf("contend", eightBusy, "kernlock", "slowest/fastest")},
 	{"8 contenders, hold 1 ms: slowest against fastest", 0.85, "", true, valueOf("contend", eightHeld, "kernlock", "slowest/fastest")},
 	{"8 contenders, hold 1 ms: Jain index", 0.99, "", true, valueOf("contend", eightHeld, "kernlock", "Jain")},
-	{"8 contenders, hold 1 ms: wait at p99", 16, " ms", false, valueOf("contend", eightHeld, "kernlock", "p99")},
+	{"8 contenders, hold 1 ms: wait at p99 (2 x workers x hold)", 16, " ms", false, valueOf("contend", eightHeld, "kernlock", "p99")},
 	{"8 contenders with records, hold 0: rate against one alone", 0.9, "", true, valueOf("contend", eightBusy, "kernlock+record", "of alone")},
 	{"8 contenders with records, hold 1 ms: slowest against fastest", 0.85, "", true, valueOf("contend", eightHeld, "kernlock+record", "slowest/fastest")},
 	{"stile run, whole process, against flock(1)", 1.5, "×", false, ratioOf("run", "", "stile run", "flock(1)", "median")},
