@@ -112,10 +112,13 @@ func (d *decoder) integer(key string) int64 {
 
 func (d *decoder) time(key string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, d.text(key))
-	if err != nil {
+	t = t.UTC()
+	// A zone can move the year out of what the format has: it could be shown
+	// but not written again, and an incident that names it would be lost.
+	if err != nil || t.Year() < 0 || t.Year() > 9999 {
 		d.wrong(key, "a time")
 	}
-	return t.UTC()
+	return t
 }
 
 func (d *decoder) optionalTime(key string) time.Time {
@@ -168,9 +171,8 @@ func isHost(s string) bool {
 	return true
 }
 
-// recordMark is in every record, ours or the reference's, and stays in a
-// damaged one: the first key, or the schema's name.
-var recordMarks = [...][]byte{[]byte(`{"acquired_at":`), []byte(`file_lock_holder_`)}
+// holderMark names the format in a record, damaged or not.
+var holderMark = []byte(`"file_lock_holder_`)
 
 // classify says what a lock file's first bytes are, and the record if they
 // are one. It decides whether a holder may write: somebody else's file is
@@ -180,20 +182,33 @@ func classify(b []byte) (Content, *Record, error) {
 		return ContentEmpty, nil, nil
 	}
 	r, err := decode(b)
-	if err == nil {
+	switch {
+	case err == nil:
 		return ContentRecord, r, nil
-	}
-	if bytes.HasPrefix(b, recordMarks[0]) || b[0] == '{' && bytes.Contains(b, recordMarks[1]) {
-		return ContentDamaged, nil, err
-	}
-	if len(bytes.Trim(b, " \t\r\n\x00")) == 0 {
-		// What a crash of the machine leaves of a record: its length.
-		return ContentDamaged, nil, err
-	}
-	if isLockFile(b) {
+	case isLockFile(b):
 		return ContentOther, nil, err
+	case isDamaged(b):
+		return ContentDamaged, nil, err
 	}
 	return ContentForeign, nil, err
+}
+
+// isDamaged says whether b, which is no valid record, was one or was to be
+// one. What is whole JSON must name the format itself: others, too, write
+// objects that begin with acquired_at, or speak of this format.
+func isDamaged(b []byte) bool {
+	var m map[string]json.RawMessage
+	if utf8.Valid(b) && json.Unmarshal(b, &m) == nil {
+		return bytes.HasPrefix(m["schema_version"], holderMark)
+	}
+	if b[0] == '{' && bytes.Contains(b, holderMark) || hasRecordMark(b) {
+		return true
+	}
+	if len(b) < recordHead && bytes.HasPrefix(b, []byte(recordBegin)) {
+		return true // a write that was cut short
+	}
+	// What a crash of the machine leaves of a record: its length.
+	return len(b) < maxRecord && len(bytes.Trim(b, " \t\r\n\x00")) == 0
 }
 
 // isLockFile recognises a lock of the lock file family: an object with pid
@@ -212,4 +227,20 @@ func isLockFile(b []byte) bool {
 	return pid && !schema
 }
 
-func hasRecordMark(b []byte) bool { return bytes.HasPrefix(b, recordMarks[0]) }
+const (
+	recordBegin = `{"acquired_at":"`
+	// recordHead is how much of a file hasRecordMark needs.
+	recordHead = 64
+)
+
+// hasRecordMark says whether b begins as every record does, ours or the
+// reference's: with a time and then the agent. It spares the reading of the
+// whole and must be true of nobody else's file.
+func hasRecordMark(b []byte) bool {
+	rest, ok := bytes.CutPrefix(b[:min(len(b), recordHead)], []byte(recordBegin))
+	if !ok {
+		return false
+	}
+	end := bytes.IndexByte(rest, '"')
+	return end >= 0 && bytes.HasPrefix(rest[end:], []byte(`","agent_id":"`))
+}

@@ -223,23 +223,19 @@ func (f *lockFile) at(path string) (bool, error) {
 	}
 }
 
-// read reads from the start, as much as buf holds.
+// read reads from the start, as much as buf holds, with one call: of a plain
+// file less than that is all there is.
 func (f *lockFile) read(buf []byte) ([]byte, error) {
-	n := 0
-	for n < len(buf) {
-		m, err := unix.Pread(f.fd, buf[n:], int64(n))
+	for {
+		n, err := unix.Pread(f.fd, buf, 0)
 		if err == unix.EINTR { //nolint:errorlint // a bare errno
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if m == 0 {
-			break
-		}
-		n += m
+		return buf[:n], nil
 	}
-	return buf[:n], nil
 }
 
 // write puts the record b over what the file holds, in one call. size is the

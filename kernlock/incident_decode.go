@@ -125,7 +125,11 @@ func (d *decoder) steps() []string {
 	all = all[:min(len(all), most)]
 	for i, s := range all {
 		s = display.Text(s)
-		all[i] = s[:min(len(s), longest)]
+		end := min(len(s), longest)
+		for end < len(s) && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		all[i] = s[:end]
 	}
 	return all
 }

@@ -24,11 +24,12 @@ func (l *Lock) sign() {
 		l.warn(err)
 		return
 	}
-	size := int64(len(old))
+	size, known := int64(len(old)), bytes.Equal(old, l.f.last)
 	if len(old) == keepSize {
-		size, old = 1<<62, old[:0] // longer than a record of ours: cut it
+		// Longer than a record of ours: cut it, if it is ours at all.
+		size, old, known = 1<<62, old[:0], false
 	}
-	if !bytes.Equal(old, l.f.last) && !l.mayWrite() {
+	if !known && !l.mayWrite() {
 		l.warning = fmt.Errorf("lock %s: holder not recorded: %s holds something else, which is left alone",
 			display.Text(l.h.names.target), display.Text(l.h.names.lock))
 		return

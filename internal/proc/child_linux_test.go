@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -26,6 +27,7 @@ type order struct {
 	Judge      []Holder // records to judge
 	JudgeSelf  bool     // judge first its own record, as it is and without proc
 	Stat       []int64  // pids whose start times to look up; 0 is its own
+	AsPID      int      // be a process of this number: have one started, in a pid namespace of our own
 	AncestorOf int      // the pid to ask IsAncestor about; 0 is its parent
 }
 
@@ -55,6 +57,9 @@ func init() {
 }
 
 func beChild(o order) {
+	if o.AsPID != 0 {
+		startAs(o)
+	}
 	if o.Role == "leader-exits" {
 		go func() {
 			// Until the first thread is gone, as /proc shows it.
@@ -71,6 +76,30 @@ func beChild(o order) {
 		panic("the first thread lives on")
 	}
 	answerAndWait(o)
+}
+
+// startAs runs the order in a child that gets the wanted number, unless a thread takes it first: the
+// report tells.
+func startAs(o order) {
+	last := strconv.Itoa(o.AsPID - 1)
+	o.AsPID = 0
+	raw, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	os.FindProcess(os.Getpid()) // the first start of a process tries out pidfds with a child: have it done
+	// The kernel takes this for the writer's namespace, whichever /proc it is written in.
+	if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(last), 0); err != nil {
+		json.NewEncoder(os.Stdout).Encode(report{Err: err.Error()})
+		os.Exit(0)
+	}
+	if err := cmd.Run(); err != nil {
+		panic(err)
+	}
+	os.Exit(0)
 }
 
 func answerAndWait(o order) {
@@ -124,7 +153,13 @@ func setUp(what string) error {
 	case "be-nobody":
 		return nobody()
 	case "cover-proc":
-		return errors.Join(private(), unix.Mount("none", "/proc", "tmpfs", 0, ""))
+		// A folder made to look like it, claiming the initial namespace.
+		self := strconv.Itoa(os.Getpid())
+		return errors.Join(private(), unix.Mount("none", "/proc", "tmpfs", 0, ""),
+			os.MkdirAll("/proc/"+self+"/ns", 0o755), os.Symlink(self, "/proc/self"),
+			os.Symlink("pid:[4026531836]", "/proc/self/ns/pid"),
+			os.WriteFile("/proc/self/stat", []byte(self+" (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 31337 4096 5\n"), 0o444),
+			os.WriteFile("/proc/self/status", []byte("Pid:\t"+self+"\n"), 0o444))
 	case "cover-boot-id":
 		const boot = "/proc/sys/kernel/random/boot_id"
 		f, err := os.CreateTemp("", "boot_id")
@@ -165,7 +200,7 @@ func startChild(t *testing.T, o order, attr *syscall.SysProcAttr, through ...str
 		}
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
+	cmd.Env = append(os.Environ(), childEnv+"="+string(raw), raceExit)
 	cmd.SysProcAttr = attr
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

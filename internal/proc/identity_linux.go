@@ -79,25 +79,25 @@ func procIsReal() bool {
 }
 
 // ProcShowsUs reports whether /proc/PID is, for every pid, the process that a probe of that pid reaches:
-// /proc is a real procfs, and it shows our own pid namespace.
+// /proc is a real procfs (readProc sees to that), and it shows our own pid namespace.
 func ProcShowsUs() bool {
-	if !procIsReal() {
-		return false
-	}
 	pid := strconv.Itoa(os.Getpid())
-	if self, err := os.Readlink("/proc/self"); err != nil || self != pid {
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
 		return false
 	}
-	// The numbers can agree by chance in the /proc of an outer namespace. There the status file lists
-	// one number for each namespace down to ours.
 	var buf [4096]byte
 	n, err := readProc("/proc/self/status", buf[:])
-	return err == nil && nsPIDsAgree(buf[:n], pid)
+	return err == nil && showsPID(self, buf[:n], pid)
 }
 
-// nsPIDsAgree reports that a status file lists pid as our only number, or lists none, as kernels before
-// 4.1 do.
-func nsPIDsAgree(status []byte, pid string) bool {
+// showsPID reports that a /proc whose self is the given one, with this status file, knows us as pid and by
+// no other number. The /proc of an outer namespace can have the same number for us by chance; there the
+// status file lists one for each namespace down to ours. Kernels before 4.1 list none.
+func showsPID(self string, status []byte, pid string) bool {
+	if self != pid {
+		return false
+	}
 	for line := range bytes.Lines(status) {
 		if rest, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
 			f := bytes.Fields(rest)

@@ -359,12 +359,12 @@ func TestHostTagsKeepPlacesApart(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for name, tag := range map[string]string{
-		"plain":            HostTagFor("vm", nil),
-		"other host":       HostTagFor("vm2", nil),
-		"container":        HostTagFor("vm", &ID{PidNS: otherNS, BootID: bootA}),
-		"next container":   HostTagFor("vm", &ID{PidNS: otherNS + 1, BootID: bootA}),
-		"other boot":       HostTagFor("vm", &ID{PidNS: otherNS, BootID: bootB}),
-		"host with digits": HostTagFor("vm4", &ID{PidNS: otherNS, BootID: bootA}),
+		"plain":          HostTagFor("vm", nil),
+		"other host":     HostTagFor("vm2", nil),
+		"container":      HostTagFor("vm", &ID{PidNS: otherNS, BootID: bootA}),
+		"next container": HostTagFor("vm", &ID{PidNS: otherNS + 1, BootID: bootA}),
+		"other boot":     HostTagFor("vm", &ID{PidNS: otherNS, BootID: bootB}),
+		"host like it":   HostTagFor("vm4", &ID{PidNS: otherNS, BootID: bootA}),
 	} {
 		if len(tag) != 8 {
 			t.Errorf("%s: tag %q", name, tag)
@@ -373,6 +373,9 @@ func TestHostTagsKeepPlacesApart(t *testing.T) {
 			t.Errorf("%s and %s share tag %s", name, other, tag)
 		}
 		seen[tag] = name
+	}
+	if HostTagFor("vm", &ID{PidNS: 12}) == HostTagFor("vm1", &ID{PidNS: 2}) {
+		t.Error("host name and namespace run together")
 	}
 	// A process has the same tag throughout its pid namespace and boot, whenever it began.
 	a, b := HostTagFor("vm", &ID{PidNS: otherNS, BootID: bootA}), HostTagFor("vm", &ID{PidNS: otherNS, BootID: bootA, StartTime: 9, TimeNS: timeB})

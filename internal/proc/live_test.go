@@ -14,6 +14,9 @@ import (
 
 const liveEnv = "PROC_TEST_LIVE"
 
+// raceExit spares a child under the race detector its second of waiting at exit.
+const raceExit = "GORACE=atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(liveEnv) != "" {
 		if err := json.NewEncoder(os.Stdout).Encode(Self()); err != nil {
@@ -33,7 +36,7 @@ func live(t *testing.T) (h Holder, end func()) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), liveEnv+"=1")
+	cmd.Env = append(os.Environ(), liveEnv+"=1", raceExit)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func readStat(pid int) (stat, bool) {
 // readProc fills buf from a file of /proc. It fails on a file of any other filesystem: container tools
 // cover single files of /proc with their own.
 func readProc(path string, buf []byte) (int, error) {
-	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := open(path)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +70,10 @@ func readProc(path string, buf []byte) (int, error) {
 	}
 	n := 0
 	for n < len(buf) {
-		m, err := retry(func() (int, error) { return unix.Read(fd, buf[n:]) })
+		m, err := unix.Read(fd, buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -82,11 +85,11 @@ func readProc(path string, buf []byte) (int, error) {
 	return n, nil
 }
 
-func retry(call func() (int, error)) (int, error) {
+func open(path string) (fd int, err error) {
 	for {
-		n, err := call()
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
-			return n, err
+			return fd, err
 		}
 	}
 }
@@ -131,20 +134,25 @@ func IsAncestor(pid int) bool {
 	if pid < 1 || !ProcShowsUs() {
 		return false
 	}
-	at := os.Getpid()
-	child, ok := readStat(at)
-	// Parents end and their pids go to others while we climb. No ancestor is younger than its
-	// descendant, so a younger one ends the climb; the bound is for a chain that such changes bend.
+	return climb(os.Getpid(), pid, readStat)
+}
+
+// climb goes from parent to parent, and reports whether it comes to the pid to.
+//
+// Parents end and their pids go to others while we climb. No ancestor is younger than its descendant, so
+// a younger one ends the climb; the bound is for a chain that such changes bend.
+func climb(from, to int, read func(int) (stat, bool)) bool {
+	child, ok := read(from)
 	for range 10_000 {
-		if !ok || child.ppid < 1 || child.ppid == at {
+		if !ok || child.ppid < 1 {
 			return false
 		}
-		at = child.ppid
-		parent, seen := readStat(at)
+		at := child.ppid
+		parent, seen := read(at)
 		if seen && parent.start > child.start {
 			return false
 		}
-		if at == pid {
+		if at == to {
 			return true
 		}
 		child, ok = parent, seen

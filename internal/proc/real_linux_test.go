@@ -118,6 +118,28 @@ func TestCase04ProcOfAnotherNamespaceIsNotDeath(t *testing.T) {
 	}
 }
 
+func TestCase04ProcShowsAnotherProcessUnderOurNumber(t *testing.T) {
+	// The judge has, in its own namespace, the number that a child of this test has in /proc.
+	outer := sleeper(t)
+	o := order{AsPID: int(outer.Self.PID), JudgeSelf: true, Stat: []int64{outer.Self.PID}, AncestorOf: os.Getpid()}
+	for range 20 {
+		r := inNamespaces(t, unix.CLONE_NEWPID, "", o)
+		if r.Self.PID != outer.Self.PID {
+			continue // a thread took the number
+		}
+		if r.Shows || r.Initial || r.Ancestor || r.Stats[0] {
+			t.Errorf("believed the other process: %+v", r.report)
+		}
+		for _, got := range r.Judgements {
+			if got != (Judgement{Alive, Running}) {
+				t.Errorf("got %v", got)
+			}
+		}
+		return
+	}
+	t.Error("the number was taken each time")
+}
+
 func TestWithoutProcFilesystemNothingIsClaimed(t *testing.T) {
 	got := inNamespaces(t, unix.CLONE_NEWNS, "cover-proc", order{JudgeSelf: true, Judge: []Holder{Self(), {PID: freePID(t)}}})
 	if *got.Self.Proc != (ID{}) {
@@ -357,8 +379,40 @@ func TestStatusOfAnOuterNamespaceIsNoticed(t *testing.T) {
 		"Name:\tx\nPid:\t7\nNSpid:\n":                 false,
 		"Name:\tx\nPid:\t7\n":                         true, // an old kernel
 	} {
-		if got := nsPIDsAgree([]byte(status), "7"); got != want {
+		if got := showsPID("7", []byte(status), "7"); got != want {
 			t.Errorf("%q: %v", status, got)
+		}
+	}
+}
+
+func TestSelfOfAnOldOuterProcIsNoticed(t *testing.T) {
+	if showsPID("9", []byte("Pid:\t9\n"), "7") { // a kernel that lists no numbers
+		t.Error("another number for us went unnoticed")
+	}
+}
+
+func TestClimbStopsWhereThePidWentToAnother(t *testing.T) {
+	read := func(family map[int]stat) func(int) (stat, bool) {
+		return func(pid int) (stat, bool) { s, ok := family[pid]; return s, ok }
+	}
+	for _, tt := range []struct {
+		name   string
+		family map[int]stat
+		to     int
+		want   bool
+	}{
+		{"parent", map[int]stat{50: {ppid: 40, start: 9}, 40: {ppid: 1, start: 8}}, 40, true},
+		{"same tick", map[int]stat{50: {ppid: 40, start: 9}, 40: {ppid: 1, start: 9}}, 40, true},
+		{"hidden parent", map[int]stat{50: {ppid: 40, start: 9}}, 40, true},
+		{"beyond a hidden parent", map[int]stat{50: {ppid: 40, start: 9}, 30: {ppid: 1}}, 30, false},
+		{"parent's number went to a younger one", map[int]stat{50: {ppid: 40, start: 9}, 40: {ppid: 30, start: 10}, 30: {start: 1}}, 40, false},
+		{"beyond a younger one", map[int]stat{50: {ppid: 40, start: 9}, 40: {ppid: 30, start: 10}, 30: {start: 1}}, 30, false},
+		{"ring", map[int]stat{50: {ppid: 40, start: 9}, 40: {ppid: 50, start: 9}}, 7, false},
+		{"own parent", map[int]stat{50: {ppid: 50, start: 9}}, 7, false},
+		{"parent outside the namespace", map[int]stat{50: {ppid: 0, start: 9}}, 0, false},
+	} {
+		if got := climb(50, tt.to, read(tt.family)); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

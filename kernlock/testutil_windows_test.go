@@ -1,0 +1,4 @@
+package kernlock
+
+// recordPath is the file in which the holder of n's lock writes its record.
+func recordPath(n *names) string { return n.lock + sidecarSuffix }
