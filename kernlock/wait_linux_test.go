@@ -28,20 +28,13 @@ func handles(t *testing.T, n int, o Options) []*Handle {
 	return all
 }
 
-func mustAcquire(t *testing.T, h *Handle) *Lock {
+func acquire(t *testing.T, h *Handle) *Lock {
 	t.Helper()
 	l, err := h.Acquire(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
-}
-
-func mustRelease(t *testing.T, l *Lock) {
-	t.Helper()
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // waitForWaiters returns when the kernel shows n waiters of h's lock.
@@ -72,7 +65,7 @@ func goroutines(want int) int {
 
 func TestCancelledWaitsEndAndLeaveNoGoroutine(t *testing.T) {
 	hs := handles(t, 3, Options{Timeout: time.Hour})
-	holder := mustAcquire(t, hs[0])
+	holder := acquire(t, hs[0])
 	before := runtime.NumGoroutine()
 	for i := range 200 {
 		// One waits at the head of the queue, in flock, and one behind it.
@@ -101,7 +94,7 @@ func TestCancelledWaitsEndAndLeaveNoGoroutine(t *testing.T) {
 		t.Errorf("%d goroutines before, %d after", before, n)
 	}
 	mustRelease(t, holder)
-	mustRelease(t, mustAcquire(t, hs[1]))
+	mustRelease(t, acquire(t, hs[1]))
 	if log, err := Incidents(hs[0].Target(), Options{}); err != nil || len(log.Rows) != 0 {
 		t.Errorf("a cancelled wait left an incident: %v, %v", log, err)
 	}
@@ -109,7 +102,7 @@ func TestCancelledWaitsEndAndLeaveNoGoroutine(t *testing.T) {
 
 func TestCancelNamesItsCause(t *testing.T) {
 	hs := handles(t, 2, Options{Timeout: time.Hour})
-	defer mustRelease(t, mustAcquire(t, hs[0]))
+	defer mustRelease(t, acquire(t, hs[0]))
 	why := errors.New("the agent was told to stop")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
@@ -131,14 +124,14 @@ func TestIgnoredSignalFallsBackToPolling(t *testing.T) {
 		t.Fatal("an ignored signal counts as usable")
 	}
 	hs := handles(t, 2, Options{Timeout: time.Hour})
-	l := mustAcquire(t, hs[0])
+	l := acquire(t, hs[0])
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := hs[1].Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 	got := make(chan *Lock)
-	go func() { got <- mustAcquire(t, hs[1]) }()
+	go func() { got <- acquire(t, hs[1]) }()
 	mustRelease(t, l)
 	mustRelease(t, <-got)
 }
@@ -171,7 +164,7 @@ func TestSignalHandlerIsPreparedForEachWait(t *testing.T) {
 func TestWaitersGetTheirTurnInOrder(t *testing.T) {
 	const n = 6
 	hs := handles(t, n+1, Options{Timeout: time.Hour})
-	l := mustAcquire(t, hs[n])
+	l := acquire(t, hs[n])
 	order := make(chan int, n)
 	for i, h := range hs[:n] {
 		go func() {
@@ -195,18 +188,18 @@ func TestWaitersGetTheirTurnInOrder(t *testing.T) {
 func TestReleaserDoesNotOvertakeTheQueue(t *testing.T) {
 	hs := handles(t, 2, Options{Timeout: time.Hour})
 	for range 50 {
-		l := mustAcquire(t, hs[0])
+		l := acquire(t, hs[0])
 		order := make(chan string, 2)
 		done := make(chan bool)
 		go func() {
-			l := mustAcquire(t, hs[1])
+			l := acquire(t, hs[1])
 			order <- "waiter"
 			mustRelease(t, l)
 			close(done)
 		}()
 		waitForWaiters(t, hs[0], 1)
 		mustRelease(t, l)
-		l = mustAcquire(t, hs[0])
+		l = acquire(t, hs[0])
 		order <- "releaser"
 		mustRelease(t, l)
 		if first := <-order; first != "waiter" {
@@ -219,7 +212,7 @@ func TestReleaserDoesNotOvertakeTheQueue(t *testing.T) {
 // Shared waiters take their turn one by one and are then inside at once.
 func TestSharedWaiters(t *testing.T) {
 	hs := handles(t, 1, Options{})
-	l := mustAcquire(t, hs[0])
+	l := acquire(t, hs[0])
 	shared := make(chan *Lock)
 	for range 3 {
 		go func() {

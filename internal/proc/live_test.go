@@ -107,6 +107,9 @@ func TestParentIsAnAncestor(t *testing.T) {
 	if IsAncestor(os.Getpid()) {
 		t.Error("a process is its own ancestor")
 	}
+	if a := probe(os.Getppid()); os.Getppid() <= 1 || a != exists && a != denied {
+		t.Skip("needs a parent that can be seen from here")
+	}
 	if !IsAncestor(os.Getppid()) {
 		t.Error("the parent is no ancestor")
 	}
