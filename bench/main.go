@@ -30,6 +30,7 @@ func run() error {
 	jsonFile := flag.String("json", "", "write every round of every figure to `FILE`")
 	mdFile := flag.String("out", "", "write the tables to `FILE`")
 	dir := flag.String("dir", "", "`FOLDER` for the lock files: its filesystem is what is measured (default: a temporary folder)")
+	stile := flag.String("stile", "", "measure the tool at `FILE` instead of building cmd/stile")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "bench: stile and its peers on the same work.\n\nRun it in its own folder: go run .")
 		flag.PrintDefaults()
@@ -59,6 +60,7 @@ func run() error {
 	}
 	b := &bench{quick: *quick, dir: tmp, mem: mem, book: &book{Started: time.Now().UTC(), Quick: *quick}}
 	b.book.Machine = lookAround(tmp)
+	b.stile = *stile
 	b.compile(tmp)
 	var ran []workload
 	for _, w := range workloads {
