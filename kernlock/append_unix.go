@@ -35,6 +35,10 @@ func appendRow(path string, lock *lockFile, row []byte) error {
 		}
 		var st unix.Stat_t
 		err = unix.Fstat(fd, &st)
+		if err == nil && st.Nlink > 1 {
+			// One of its names may be of a file that is no incidents file.
+			err = errors.New("it has several hard links")
+		}
 		if err == nil && st.Size >= maxIncidents && rotate(fd, path, &st) {
 			// The row belongs in the new file.
 			_ = unix.Close(fd)

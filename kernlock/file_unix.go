@@ -44,19 +44,19 @@ func openLockFile(n *names, o *Options) (*lockFile, error) {
 		// set, it refuses somebody else's file although that may be opened.
 		fd, err := open(n.lock, unix.O_RDWR|openFlags, 0)
 		made, readonly := false, false
-		if err == unix.ENOENT { //nolint:errorlint // a bare errno of our own wrapper
+		if errors.Is(err, unix.ENOENT) {
 			fd, err = open(n.lock, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|openFlags, createMode(n, o))
-			if err == unix.EEXIST { //nolint:errorlint // as above
+			if errors.Is(err, unix.EEXIST) {
 				continue
 			}
 			made = err == nil
 		}
-		if o.Shared && (err == unix.EACCES || err == unix.EPERM || err == unix.EROFS) { //nolint:errorlint // as above
+		if o.Shared && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)) {
 			if rfd, rerr := open(n.lock, unix.O_RDONLY|openFlags, 0); rerr == nil {
 				fd, err, readonly = rfd, nil, true
 			}
 		}
-		if err == unix.EACCES && !o.Exact && mayWriteSoon(n) { //nolint:errorlint // as above
+		if errors.Is(err, unix.EACCES) && !o.Exact && mayWriteSoon(n) {
 			if began.IsZero() {
 				began = time.Now()
 			}
@@ -210,25 +210,12 @@ func (f *lockFile) unlock() error { return flock(f.fd, unix.LOCK_UN) }
 
 func (f *lockFile) close() error { return unix.Close(f.fd) }
 
-// at says whether path still names this file.
-func (f *lockFile) at(path string) (bool, error) {
-	var st unix.Stat_t
-	switch err := unix.Lstat(path, &st); {
-	case err == nil:
-		return uint64(st.Dev) == f.dev && st.Ino == f.ino, nil //nolint:unconvert // the type of Dev differs by system
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	default:
-		return false, err
-	}
-}
-
 // read reads from the start, as much as buf holds, with one call: of a plain
 // file less than that is all there is.
 func (f *lockFile) read(buf []byte) ([]byte, error) {
 	for {
 		n, err := unix.Pread(f.fd, buf, 0)
-		if err == unix.EINTR { //nolint:errorlint // a bare errno
+		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
@@ -243,7 +230,7 @@ func (f *lockFile) read(buf []byte) ([]byte, error) {
 func (f *lockFile) write(b []byte, size int64) error {
 	for n := 0; n < len(b); {
 		m, err := unix.Pwrite(f.fd, b[n:], int64(n))
-		if err == unix.EINTR { //nolint:errorlint // a bare errno
+		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
@@ -260,7 +247,7 @@ func (f *lockFile) write(b []byte, size int64) error {
 func open(path string, flags int, mode uint32) (int, error) {
 	for {
 		fd, err := unix.Open(path, flags, mode)
-		if err != unix.EINTR { //nolint:errorlint // a bare errno
+		if err != unix.EINTR {
 			return fd, err
 		}
 	}
@@ -269,7 +256,7 @@ func open(path string, flags int, mode uint32) (int, error) {
 func flock(fd, how int) error {
 	for {
 		err := unix.Flock(fd, how)
-		if err != unix.EINTR { //nolint:errorlint // a bare errno
+		if err != unix.EINTR {
 			return err
 		}
 	}

@@ -124,7 +124,7 @@ func (f *lockFile) sample(n *names) []byte { return readSidecars(n) }
 // readSidecars returns the valid record acquired last; without a valid one,
 // what is there, to be called unreadable; nil when nothing is.
 func readSidecars(n *names) []byte {
-	var best, any []byte
+	var best, damaged []byte
 	var when time.Time
 	for _, suffix := range []string{sidecarSuffix, olderSidecarSuffix} {
 		h, err := createFile(n.lock+suffix, windows.GENERIC_READ, windows.OPEN_EXISTING)
@@ -136,7 +136,7 @@ func readSidecars(n *names) []byte {
 		if err != nil || len(b) == 0 {
 			continue
 		}
-		any = b
+		damaged = b
 		if r, err := decode(b); err == nil && (best == nil || r.AcquiredAt.After(when)) {
 			best, when = b, r.AcquiredAt
 		}
@@ -144,7 +144,7 @@ func readSidecars(n *names) []byte {
 	if best != nil {
 		return best
 	}
-	return any
+	return damaged
 }
 
 // readHolder reads n's holder record without a lock file that is open. There

@@ -5,6 +5,7 @@ package kernlock
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/stile-lock/stile/internal/display"
 	"golang.org/x/sys/unix"
@@ -49,7 +50,7 @@ func (l *Lock) releaseInherited() error {
 		return err
 	}
 	if openErr != nil {
-		return nil //nolint:nilerr // we have let go; what is left is advisory
+		return nil // we have let go; what is left is advisory
 	}
 	defer func() { _ = again.close() }()
 	again.last = l.f.last
@@ -77,14 +78,14 @@ func (l *Lock) stillHeld() error {
 	// copy of our description lives.
 	ours := facts.state == KernelUnknown
 	for _, pid := range facts.pids {
-		ours = ours || pid == selfPID()
+		ours = ours || pid == os.Getpid()
 	}
 	if !ours {
 		return nil
 	}
 	var left []Process
 	for _, p := range inheritors(n.lock) {
-		if p.PID != selfPID() {
+		if p.PID != os.Getpid() {
 			left = append(left, p)
 		}
 	}

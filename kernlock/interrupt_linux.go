@@ -4,6 +4,7 @@ package kernlock
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"time"
@@ -79,7 +80,7 @@ func interruptible(ctx context.Context) (*interrupter, bool) {
 // all the same stays a success.
 func (in *interrupter) run(ended func() bool, call func() error) error {
 	for !ended() {
-		if err := call(); err != unix.EINTR { //nolint:errorlint // a bare errno
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func (l *Lock) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.own == nil {
-		base := context.WithValue(l.ctx, heldKey{}, &held{lock: l.h.names.lock, outer: l.ctx})
+		base := context.WithValue(l.ctx, heldKey{}, &held{by: l, outer: l.ctx})
 		l.own, l.cancel = context.WithCancelCause(base)
 		if l.released {
 			l.cancel(l.lost("it was released"))
@@ -92,8 +92,15 @@ type heldKey struct{}
 // held says in a context which lock it belongs to; outer leads to the holds
 // around this one.
 type held struct {
-	lock  string
+	by    *Lock
 	outer context.Context
+}
+
+// over says whether the lock was released.
+func (l *Lock) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.released
 }
 
 // holds says whether ctx belongs to a hold of the lock file at path.
@@ -103,7 +110,7 @@ func holds(ctx context.Context, path string) bool {
 		if !ok {
 			return false
 		}
-		if h.lock == path {
+		if h.by.h.names.lock == path && !h.by.over() {
 			return true
 		}
 		ctx = h.outer

@@ -36,9 +36,11 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	modes := map[string]func(*session) error{
-		"hold":   holdMode,
-		"try":    tryMode,
-		"status": statusMode,
+		"hold":    holdMode,
+		"try":     tryMode,
+		"status":  statusMode,
+		"idle":    idleMode,
+		"contend": contendMode,
 	}
 	maps.Copy(modes, systemModes())
 	run, ok := modes[mode]
@@ -144,6 +146,47 @@ func statusMode(s *session) error {
 	}
 	s.say("%s", b)
 	return nil
+}
+
+// idleMode says "up", repeats what it is told, and ends with its parent.
+func idleMode(s *session) error {
+	s.say("up")
+	for {
+		line, err := s.next()
+		if err != nil || line == "end" {
+			return nil //nolint:nilerr // the parent has gone
+		}
+		s.say("%s", line)
+	}
+}
+
+// contendMode is told a target, tries it once and says "held" or
+// "duplicate"; after another line it lets go and says "done".
+func contendMode(s *session) error {
+	for {
+		target, err := s.next()
+		if err != nil {
+			return nil //nolint:nilerr // the parent has gone
+		}
+		l, d, err := TryAcquire(target, Options{})
+		switch {
+		case err != nil:
+			s.say("error %v", err)
+		case d != nil:
+			s.say("duplicate")
+		default:
+			s.say("held")
+		}
+		if _, err := s.next(); err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		if l != nil {
+			if err := l.Release(); err != nil {
+				return err
+			}
+		}
+		s.say("done")
+	}
 }
 
 // kindOfError names the first sentinel that err matches.

@@ -71,7 +71,9 @@ func (h *Handle) timedOut(f *lockFile, began time.Time, first []byte) error {
 	waited := time.Since(began)
 	s := h.look(f)
 	_, before, _ := classify(first)
-	changed := before != nil && s.record != nil && !before.same(s.record)
+	// A record that was closed already was not of the holder at the time: that
+	// one may have been about to write its own, and may be stalled since.
+	changed := before != nil && before.ReleasedAt.IsZero() && s.record != nil && !before.same(s.record)
 	e := &TimeoutError{
 		Target:   h.names.target,
 		LockPath: h.names.lock,

@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/stile-lock/stile/internal/display"
 )
-
-func selfPID() int { return os.Getpid() }
 
 // Status says what is known of target's lock. It takes no lock, makes no
 // file and mends nothing. Of opts only Exact counts. A damaged record, or no

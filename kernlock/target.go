@@ -103,7 +103,7 @@ func canonical(path string) (string, error) {
 		path = filepath.Join(parent, base)
 		link, err := os.Readlink(path)
 		if err != nil {
-			return path, nil // no link: it does not exist yet
+			return path, nil //nolint:nilerr // no link: it does not exist yet
 		}
 		if !filepath.IsAbs(link) {
 			link = parent + string(filepath.Separator) + link

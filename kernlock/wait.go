@@ -12,6 +12,19 @@ import (
 // not locked. Only a waiter pays for what is made here.
 func (h *Handle) wait(ctx context.Context, f *lockFile) (*Lock, error) {
 	began := time.Now()
+	if h.opts.Timeout > TryOnce {
+		taken, err := h.spin(f)
+		if err != nil {
+			_ = f.close()
+			return nil, h.fail(err)
+		}
+		if taken {
+			if same, err := f.at(h.names.lock); err == nil && same {
+				return h.enter(ctx, f), nil
+			}
+			_ = f.unlock() // it was replaced just now: the wait below goes to the new one
+		}
+	}
 	first := f.sample(&h.names)
 	bounded, cancel := context.WithDeadline(ctx, began.Add(h.opts.Timeout))
 	defer cancel()
@@ -79,7 +92,7 @@ func (h *Handle) poll(ctx context.Context, f *lockFile) (*lockFile, error) {
 	defer timer.Stop()
 	for {
 		// Jitter, so that waiters who began together do not try together.
-		timer.Reset(pause/2 + rand.N(pause))
+		timer.Reset(pause/2 + rand.N(pause)) //nolint:gosec // nobody gains by guessing when we try again
 		select {
 		case <-ctx.Done():
 			// A last try: a lock that came free during the pause is no

@@ -20,17 +20,26 @@ func ownIdentity() identity {
 	if !procIsReal() {
 		return me
 	}
-	shows := ProcShowsUs()
 	var noPID, noTime bool
 	// Right in any /proc: "self" leads to us, and the link names the namespace, not the viewer's.
 	me.PidNS, noPID = namespace("pid")
 	me.TimeNS, noTime = namespace("time")
+	var shows bool
+	if me.PidNS == initialPIDNS {
+		// Nothing lies outside the initial namespace, so no other /proc has a number for us; and the
+		// status file, which every short-lived program would read here, costs as much as all the rest.
+		shows = selfLink() == strconv.Itoa(os.Getpid())
+	} else {
+		shows = ProcShowsUs()
+	}
 	me.onePIDSpace = noPID && shows
 	me.oneClock = noTime && shows
 	me.BootID = bootID()
 	me.initial = shows && me.PidNS == initialPIDNS
-	if start, ok := StartTime(os.Getpid()); ok {
-		me.StartTime = start
+	if shows {
+		if s, ok := readStat(os.Getpid()); ok {
+			me.StartTime = s.start
+		}
 	}
 	return me
 }
@@ -81,14 +90,18 @@ func procIsReal() bool {
 // ProcShowsUs reports whether /proc/PID is, for every pid, the process that a probe of that pid reaches:
 // /proc is a real procfs (readProc sees to that), and it shows our own pid namespace.
 func ProcShowsUs() bool {
-	pid := strconv.Itoa(os.Getpid())
-	self, err := os.Readlink("/proc/self")
-	if err != nil {
-		return false
-	}
 	var buf [4096]byte
 	n, err := readProc("/proc/self/status", buf[:])
-	return err == nil && showsPID(self, buf[:n], pid)
+	return err == nil && showsPID(selfLink(), buf[:n], strconv.Itoa(os.Getpid()))
+}
+
+// selfLink is our pid as /proc shows it, or "".
+func selfLink() string {
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
+		return ""
+	}
+	return self
 }
 
 // showsPID reports that a /proc whose self is the given one, with this status file, knows us as pid and by

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		if err := json.NewEncoder(os.Stdout).Encode(Self()); err != nil {
 			panic(err)
 		}
-		io.Copy(io.Discard, os.Stdin)
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

@@ -1,6 +1,10 @@
 package proc
 
-import "golang.org/x/sys/windows"
+import (
+	"errors"
+
+	"golang.org/x/sys/windows"
+)
 
 const probeAccess = windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRONIZE
 
@@ -8,11 +12,11 @@ const probeAccess = windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRON
 // its handle is then signalled.
 func probe(pid int) answer {
 	h, err := windows.OpenProcess(probeAccess, false, uint32(pid))
-	switch err {
-	case nil:
-	case windows.ERROR_ACCESS_DENIED:
+	switch {
+	case err == nil:
+	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
 		return denied
-	case windows.ERROR_INVALID_PARAMETER:
+	case errors.Is(err, windows.ERROR_INVALID_PARAMETER):
 		return gone
 	default:
 		return noAnswer

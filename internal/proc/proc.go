@@ -32,6 +32,7 @@ type Holder struct {
 // Verdict says what is known of a recorded process. Only Dead lets anyone past.
 type Verdict uint8
 
+// The verdicts.
 const (
 	Unknown Verdict = iota // nothing can be said from here
 	Alive                  // something answers to the pid, and nothing proves that it is another process
@@ -51,6 +52,7 @@ func (v Verdict) String() string {
 // Reason is the evidence that decided a Judgement, as a stable code.
 type Reason string
 
+// The reasons.
 const (
 	// With Unknown. The pid was not probed.
 	OtherHost           Reason = "other_host"
