@@ -43,7 +43,7 @@ var contestants = []contestant{
 	{"flock-go", "open, flock(2), unlock, close from Go; blocks, no checks, no deadline", openRaw},
 	{"flock-go-kept", "flock(2) from Go on a descriptor that stays open", openRawKept},
 	{"c-flock", "C: open, flock(2), unlock, close", nil},
-	{"c-floor", "C: the system calls of kernlock without a record: flock, lstat, unlock on a kept descriptor", nil},
+	{"c-floor", "C: the system calls of kernlock without a record: flock, statx, unlock on a kept descriptor", nil},
 	{"c-floor+record", "C: the same, and a read and two writes of a record", nil},
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -93,6 +94,7 @@ func (b *bench) start(j job) (*worker, error) {
 	w := &worker{who: j.who, stop: stop}
 	w.cmd = exec.CommandContext(ctx, bin, append([]string{"worker"}, j.args()...)...)
 	w.cmd.Stderr = &w.errs
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no worker outlives a bench that is killed
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		stop()

@@ -5,8 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -52,12 +54,22 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
 	mem := tmp
 	if d, err := os.MkdirTemp("/dev/shm", "stile-bench-"); err == nil {
 		mem = d
-		defer os.RemoveAll(d)
 	}
+	tidy := func() {
+		_ = os.RemoveAll(tmp)
+		_ = os.RemoveAll(mem)
+	}
+	defer tidy()
+	stopped := make(chan os.Signal, 1)
+	signal.Notify(stopped, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-stopped
+		tidy()
+		os.Exit(130)
+	}()
 	b := &bench{quick: *quick, dir: tmp, mem: mem, book: &book{Started: time.Now().UTC(), Quick: *quick}}
 	b.book.Machine = lookAround(tmp)
 	b.stile = *stile

@@ -60,7 +60,7 @@ static void put(int word, int64_t v) {
 // c-flock opens the file each time, as most libraries do. The floors keep it
 // open, as a kernlock handle does, and check that the path still names it.
 static void lock(void) {
-	struct stat b;
+	struct statx b;
 	if (!checked) {
 		if ((fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0 || flock(fd, LOCK_EX))
 			die("lock");
@@ -68,7 +68,7 @@ static void lock(void) {
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) && flock(fd, LOCK_EX))
 		die("flock");
-	if (lstat(lock_path, &b) || b.st_ino != kept.st_ino || b.st_dev != kept.st_dev)
+	if (statx(AT_FDCWD, lock_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &b) || b.stx_ino != kept.st_ino)
 		die("the lock file was replaced");
 	if (record) {
 		char old[1024];
