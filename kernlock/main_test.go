@@ -25,7 +25,7 @@ const (
 	childArg  = "STILE_TEST_ARG"
 
 	// childPatience ends a test that hangs; no test that passes waits for it.
-	childPatience = time.Minute
+	childPatience = 20 * time.Second
 )
 
 func TestMain(m *testing.M) {
