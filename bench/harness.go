@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// bench is one run: where it works and what it found.
+type bench struct {
+	quick bool
+	dir   string // lock files: on the filesystem that is measured
+	mem   string // mapped files: in memory where there is such a folder
+	self  string
+	floor string // "" without a C compiler
+	spawn string
+	stile string // "" while the tool does not exist
+	bare  string
+	flock string
+	book  *book
+	seq   int
+}
+
+// pick is a number for the full run and one for the quick run.
+func (b *bench) pick(full, quick int) int {
+	if b.quick {
+		return quick
+	}
+	return full
+}
+
+func (b *bench) logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
+
+// fresh gives a run its own lock and page.
+func (b *bench) fresh(name, who string) (job, error) {
+	b.seq++
+	target := filepath.Join(b.dir, fmt.Sprintf("t%d", b.seq))
+	if err := os.WriteFile(target, []byte("[]\n"), 0o600); err != nil {
+		return job{}, err
+	}
+	return job{name: name, who: who, path: target, page: filepath.Join(b.mem, fmt.Sprintf("p%d", b.seq))}, nil
+}
+
+func (b *bench) discard(j job) {
+	for _, p := range []string{j.path, j.path + ".lock"} {
+		_ = os.Remove(p)
+	}
+	logs, _ := filepath.Glob(j.page + "*")
+	for _, l := range logs {
+		_ = os.Remove(l)
+	}
+}
+
+// can says whether the contestant can run here; when it cannot, the book
+// names it.
+func (b *bench) can(who string) bool {
+	c, ok := findContestant(who)
+	if ok && c.open == nil && b.floor == "" {
+		b.book.missing("%s: no C compiler", who)
+		return false
+	}
+	return ok
+}
+
+// worker is one process of a run.
+type worker struct {
+	who  string
+	cmd  *exec.Cmd
+	out  *bufio.Scanner
+	errs bytes.Buffer
+	stop context.CancelFunc
+}
+
+// tooLong ends a worker that hangs. No job comes near it.
+const tooLong = 3 * time.Minute
+
+func (b *bench) start(j job) (*worker, error) {
+	bin := b.self
+	if c, _ := findContestant(j.who); c.open == nil {
+		bin = b.floor
+	}
+	ctx, stop := context.WithTimeout(context.Background(), tooLong)
+	w := &worker{who: j.who, stop: stop}
+	w.cmd = exec.CommandContext(ctx, bin, append([]string{"worker"}, j.args()...)...)
+	w.cmd.Stderr = &w.errs
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no worker outlives a bench that is killed
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	w.out = bufio.NewScanner(out)
+	if err := w.cmd.Start(); err != nil {
+		stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+// startReady starts a worker and waits until it may be let go.
+func (b *bench) startReady(j job) (*worker, error) {
+	w, err := b.start(j)
+	if err == nil {
+		err = w.ready()
+	}
+	return w, err
+}
+
+func (w *worker) ready() error {
+	if w.out.Scan() && w.out.Text() == "ready" {
+		return nil
+	}
+	_, err := w.finish()
+	if err == nil {
+		err = errors.New("worker was never ready")
+	}
+	return err
+}
+
+// finish reads a worker's figures and its end.
+func (w *worker) finish() (map[string]float64, error) {
+	defer w.stop()
+	got := map[string]float64{}
+	for w.out.Scan() {
+		k, v, _ := strings.Cut(w.out.Text(), " ")
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			continue
+		}
+		got[k] = n
+	}
+	if err := w.cmd.Wait(); err != nil {
+		first, _, _ := strings.Cut(strings.TrimSpace(w.errs.String()), "\n")
+		return got, fmt.Errorf("%s: %w: %s", w.who, err, first)
+	}
+	return got, nil
+}
+
+func (w *worker) kill() {
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+	w.stop()
+}
+
+// compile builds what the bench needs besides itself. What cannot be built is
+// named as missing, and the rest runs.
+func (b *bench) compile(tmp string) {
+	var err error
+	if b.self, err = os.Executable(); err != nil {
+		b.logf("%v", err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		b.book.missing("C floor and spawn loop: no C compiler")
+	} else {
+		for _, p := range []struct {
+			src string
+			dst *string
+		}{{"floor", &b.floor}, {"spawn", &b.spawn}} {
+			bin := filepath.Join(tmp, p.src)
+			if out, err := exec.Command(cc, "-O2", "-o", bin, filepath.Join("c", p.src+".c")).CombinedOutput(); err != nil {
+				b.book.missing("c/%s.c: %v: %s", p.src, err, out)
+				continue
+			}
+			*p.dst = bin
+		}
+	}
+	if b.flock, err = exec.LookPath("flock"); err != nil {
+		b.book.missing("flock(1): not installed")
+	}
+	b.bare = b.goBuild(tmp, "barerun", ".", "./barerun")
+	if b.stile != "" {
+		return // given by the caller
+	}
+	if _, err := os.Stat(filepath.Join("..", "cmd", "stile")); err != nil {
+		b.book.missing("stile run: cmd/stile is not in this tree")
+	} else {
+		b.stile = b.goBuild(tmp, "stile", "..", "./cmd/stile")
+	}
+}
+
+func (b *bench) goBuild(tmp, name, dir, pkg string) string {
+	bin := filepath.Join(tmp, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.book.missing("%s: does not build: %s", name, strings.TrimSpace(string(out)))
+		return ""
+	}
+	return bin
+}
