@@ -231,3 +231,17 @@ func TestContentBecomesForeign(t *testing.T) {
 		writeFile(t, n.lock, nil)
 	}
 }
+
+// TestContentBecomesForeignWhileHeld: the guarded program may itself make the
+// file that our lock's name happens to be, as yarn does under a lock of yarn.
+func TestContentBecomesForeignWhileHeld(t *testing.T) {
+	for _, s := range []string{"x", strings.Repeat("y", 393), strings.Repeat("long", 1000)} {
+		n := newTarget(t)
+		l := mustAcquire(t, n.target, Options{})
+		writeFile(t, n.lock, []byte(s))
+		mustRelease(t, l)
+		if got := readFile(t, n.lock); string(got) != s {
+			t.Errorf("%d bytes of another's became %d", len(s), len(got))
+		}
+	}
+}

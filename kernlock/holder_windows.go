@@ -150,7 +150,7 @@ func readSidecars(n *names) []byte {
 // readHolder reads n's holder record without a lock file that is open. There
 // is none when it returns an error that matches fs.ErrNotExist.
 func readHolder(n *names) ([]byte, error) {
-	h, err := createFile(n.lock, 0, windows.OPEN_EXISTING)
+	h, err := createFile(n.lock, windows.GENERIC_READ, windows.OPEN_EXISTING)
 	switch {
 	case errors.Is(err, errDeletePending):
 		return nil, fs.ErrNotExist
@@ -159,8 +159,18 @@ func readHolder(n *names) ([]byte, error) {
 	case err != nil:
 		return nil, openError(n, err)
 	}
+	// What lies in the lock file itself is not ours, since we write nothing
+	// there: the other family's lock, or somebody's data. It cannot be read
+	// while a holder has byte 0.
+	inside, rerr := readHandle(h, maxRecord)
 	_ = windows.CloseHandle(h)
-	return readSidecars(n), nil
+	if rerr == nil && isLockFile(inside) {
+		return inside, nil
+	}
+	if beside := readSidecars(n); beside != nil {
+		return beside, nil
+	}
+	return inside, nil
 }
 
 // openPlain opens a file for reading; others may go on writing, renaming and

@@ -1,5 +1,7 @@
 package kernlock
 
+import "github.com/stile-lock/stile/internal/proc"
+
 // kernelFacts is what the kernel shows of one lock file, without the lock
 // being taken.
 type kernelFacts struct {
@@ -31,9 +33,18 @@ func (k *kernelFacts) attribute(r *Record, near string) HolderState {
 		return HolderUnproven
 	}
 	for _, pid := range k.pids {
-		if int64(pid) == r.PID {
-			return Current
+		if int64(pid) != r.PID {
+			continue
 		}
+		// The number is the same; is it the same process? A dead writer can
+		// be: what inherited the lock from it holds on under its number.
+		switch j := proc.Judge(r.identity(), near); {
+		case j.Reason == proc.Restarted:
+			return Previous
+		case j.Reason == proc.PIDReused, j.Verdict == proc.Unknown:
+			return HolderUnproven
+		}
+		return Current
 	}
 	if k.whole {
 		return Previous

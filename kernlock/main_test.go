@@ -36,11 +36,12 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	modes := map[string]func(*session) error{
-		"hold":    holdMode,
-		"try":     tryMode,
-		"status":  statusMode,
-		"idle":    idleMode,
-		"contend": contendMode,
+		"hold":     holdMode,
+		"try":      tryMode,
+		"status":   statusMode,
+		"idle":     idleMode,
+		"contend":  contendMode,
+		"timeouts": timeoutsMode,
 	}
 	maps.Copy(modes, systemModes())
 	run, ok := modes[mode]
@@ -187,6 +188,28 @@ func contendMode(s *session) error {
 		}
 		s.say("done")
 	}
+}
+
+// timeoutsMode lets several waits run out, one after the other.
+func timeoutsMode(s *session) error {
+	var arg timeoutsArg
+	if err := s.options(&arg); err != nil {
+		return err
+	}
+	s.say("ready")
+	if _, err := s.next(); err != nil {
+		return nil //nolint:nilerr // the parent has gone
+	}
+	for range arg.Count {
+		_, err := Acquire(context.Background(), arg.Target, Options{Agent: arg.Name, Timeout: TryOnce})
+		var e *TimeoutError
+		if !errors.As(err, &e) || e.RecordErr != nil {
+			s.say("error %v, %v", err, errors.Unwrap(err))
+			return nil
+		}
+	}
+	s.say("done")
+	return nil
 }
 
 // kindOfError names the first sentinel that err matches.

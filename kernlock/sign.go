@@ -66,8 +66,15 @@ func (l *Lock) mayWrite() bool {
 	return l.f.ours()
 }
 
-// signOff writes released_at into this hold's record, through f.
+// signOff writes released_at into this hold's record, through f, if the file
+// still holds that. The guarded program may have written its own data there;
+// and of an inherited lock another can have come and gone since our close.
 func (l *Lock) signOff(f *lockFile) {
+	var buf [keepSize]byte
+	if b, err := f.read(buf[:]); err != nil || !bytes.Equal(b, l.f.last) {
+		l.f.last = l.f.last[:0]
+		return
+	}
 	l.f.last = l.h.enc.append(l.f.last[:0], l.acquired, time.Now(), len(l.f.last))
 	if err := f.write(l.f.last, 0); err != nil {
 		l.warn(err)

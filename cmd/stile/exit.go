@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/stile-lock/stile/kernlock"
+)
+
+// Exit codes of commands that run a command of the user's. They are those of
+// sysexits.h where it has one, far from the codes that commands themselves
+// like to use. docs/cli.md has the table.
+const (
+	exitUsage       = 64 // the arguments can never work
+	exitBadFile     = 65 // a lock file or target that is not what it should be
+	exitNoFolder    = 66 // the target's folder does not exist
+	exitUnavailable = 69 // no locks on this filesystem; no such command
+	exitResources   = 71 // out of descriptors, locks or processes
+	exitNoSpace     = 73 // nothing can be created or written
+	exitIO          = 74 // any other error of the system
+	exitHeld        = 75 // held or timed out; -E changes it
+	exitLost        = 76 // the lock was lost while the command ran
+	exitPermission  = 77
+)
+
+// Exit codes of all other commands.
+const (
+	exitFailed  = 1
+	exitProblem = 2
+)
+
+// failure is an error on its way to the user: its exit code for commands
+// that run a command, its name in JSON, and what helps.
+type failure struct {
+	exit int
+	code string
+	hint string
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func usagef(format string, args ...any) error {
+	return &failure{exit: exitUsage, code: "usage", hint: "--help shows the flags", err: fmt.Errorf(format, args...)}
+}
+
+func usageHint(hint, format string, args ...any) error {
+	return &failure{exit: exitUsage, code: "usage", hint: hint, err: fmt.Errorf(format, args...)}
+}
+
+// classify maps any error to its exit code, its JSON code and its hint. An
+// error that is nobody's is "io_error"; none but a held lock is ever "held".
+func classify(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	// The order matters: a timeout carries the reason that its incident was
+	// not recorded, and a refused lock file the system's word for why.
+	for _, k := range kernlockFailures {
+		if errors.Is(err, k.err) {
+			return &failure{exit: k.exit, code: k.code, hint: k.hint, err: err}
+		}
+	}
+	if f := classifySystem(err); f != nil {
+		f.err = err
+		return f
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &failure{exit: exitPermission, code: "permission_denied", hint: hintPermission, err: err}
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{exit: exitNoFolder, code: "no_such_folder", hint: hintNoFolder, err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &failure{exit: exitHeld, code: "cancelled", err: err}
+	}
+	return &failure{exit: exitIO, code: "io_error", err: err}
+}
+
+const (
+	hintNoFolder   = "create the folder first: stile never does, lest a mistyped path be locked in silence"
+	hintPermission = "a lock file has the permissions of the file it guards; ask whoever owns the folder"
+	hintNoSpace    = "free some space or choose another folder; the lock was not taken"
+	hintReadOnly   = "the lock file must be created beside the target, on a filesystem that can be written"
+)
+
+var kernlockFailures = [...]struct {
+	err  error
+	exit int
+	code string
+	hint string
+}{
+	{kernlock.ErrTimeout, exitHeld, "lock_acquire_timeout", "see who holds it with 'stile status'; -w SECS waits longer; never delete the lock file"},
+	{kernlock.ErrHeld, exitHeld, "duplicate", "without -n, run waits for its turn"},
+	{kernlock.ErrReentrant, exitUsage, "reentrant", "the lock is held already: run the command without another 'stile run'"},
+	{kernlock.ErrLost, exitLost, "lock_lost", "something removed or replaced the lock file while the command ran: check the target; lock files are never deleted by hand"},
+	{kernlock.ErrUnsupported, exitUnavailable, "unsupported_filesystem", "'stile doctor DIR' tests what a folder can do"},
+	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "this lock belongs to 'stile dispatch', which works on it"},
+	{kernlock.ErrBadLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
+	{kernlock.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
+	{kernlock.ErrUsage, exitUsage, "usage", "--help shows the flags"},
+}

@@ -1,0 +1,5 @@
+//go:build !unix && !windows
+
+package main
+
+func classifySystem(error) *failure { return nil }

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/kernlock"
+)
+
+type incidentFlags struct {
+	json, exact bool
+	last        int
+}
+
+func (f *incidentFlags) options() []option {
+	return []option{
+		{names: "n,lines", arg: "N", help: "only the last N", set: func(v string) error {
+			n, err := strconv.ParseUint(v, 10, 31)
+			if err != nil {
+				return usagef("-n needs a whole number, not %q", v)
+			}
+			f.last = int(n)
+			return nil
+		}},
+		boolOption("exact", "PATH itself is the lock file", &f.exact),
+		boolOption("json", "print JSON", &f.json),
+	}
+}
+
+func incidentsVerb() verb {
+	return verb{
+		name:     "incidents",
+		brief:    "show the waits that ran out",
+		synopsis: "[-n N] [--json] [--exact] [PATH]",
+		detail: `Shows the incidents of one file, or of every file in a folder (by default the
+current one) and below: who waited, how long, and who was in the way. The newest
+comes last. Only a wait that ran out leaves an incident; 'run -n' never does.
+
+Exit code: 0; 1 when PATH cannot be read; 2 when a file below it cannot.`,
+		examples: `stile incidents notes.json
+stile incidents -n 20 ~/shared
+stile incidents --json . | jq '.incidents[].holder.agent_id'`,
+		options:  func() []option { return new(incidentFlags).options() },
+		operands: "FILE",
+		run:      cmdIncidents,
+	}
+}
+
+// incidentsOut is the JSON of the verb.
+type incidentsOut struct {
+	Incidents []incidentRow `json:"incidents"`
+	Skipped   int           `json:"skipped"` // lines that are no incidents
+	Errors    []pathError   `json:"errors,omitempty"`
+}
+
+type incidentRow struct {
+	Target string `json:"target"`
+	kernlock.Incident
+}
+
+func cmdIncidents(args []string) int {
+	f := incidentFlags{last: -1}
+	p, err := parse(args, f.options(), false)
+	if err != nil {
+		return fail(err, f.json || wantsJSON(args))
+	}
+	path, err := onePath(p)
+	if err != nil {
+		return fail(err, f.json)
+	}
+	out := incidentsOut{Incidents: []incidentRow{}}
+	st, statErr := os.Stat(path)
+	folder := statErr == nil && st.IsDir() && !f.exact
+	if folder {
+		err = out.addFolder(path)
+	} else {
+		err = out.add(path, kernlock.Options{Exact: f.exact})
+	}
+	if err != nil {
+		return fail(err, f.json)
+	}
+	sort.SliceStable(out.Incidents, func(i, j int) bool {
+		return out.Incidents[i].RecordedAt.Before(out.Incidents[j].RecordedAt)
+	})
+	if f.last >= 0 && len(out.Incidents) > f.last {
+		out.Incidents = out.Incidents[len(out.Incidents)-f.last:]
+	}
+	code := 0
+	if len(out.Errors) > 0 {
+		code = exitProblem
+	}
+	if f.json {
+		printJSON(os.Stdout, out)
+		return code
+	}
+	out.print(path)
+	return code
+}
+
+func (out *incidentsOut) add(target string, opts kernlock.Options) error {
+	log, err := kernlock.Incidents(target, opts)
+	if err != nil {
+		return err
+	}
+	for _, row := range log.Rows {
+		out.Incidents = append(out.Incidents, incidentRow{log.Target, row})
+	}
+	out.Skipped += log.Skipped
+	return nil
+}
+
+// addFolder adds the incidents of every lock below dir. Links are not
+// followed. What cannot be read is told and does not hide the rest.
+func (out *incidentsOut) addFolder(dir string) error {
+	const suffix = ".incidents.jsonl"
+	seen := make(map[string]bool)
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if path == dir && !errors.Is(err, fs.ErrPermission) {
+				return err
+			}
+			out.Errors = append(out.Errors, pathError{Path: path, Code: classify(err).code, Message: display.Text(err.Error())})
+			return nil
+		}
+		lockPath, ok := strings.CutSuffix(strings.TrimSuffix(path, ".1"), suffix)
+		if !ok || d.IsDir() || seen[lockPath] {
+			return nil
+		}
+		seen[lockPath] = true
+		target, opts := strings.TrimSuffix(lockPath, ".lock"), kernlock.Options{}
+		if target == lockPath {
+			opts.Exact = true
+		}
+		if err := out.add(target, opts); err != nil {
+			out.Errors = append(out.Errors, pathError{Path: path, Code: classify(err).code, Message: display.Text(err.Error())})
+		}
+		return nil
+	})
+}
+
+func (out *incidentsOut) print(path string) {
+	for _, e := range out.Errors {
+		printFailure(os.Stderr, e.Path+": "+e.Message, "")
+	}
+	if len(out.Incidents) == 0 {
+		fmt.Printf("no incidents in %s\n", display.Text(path))
+	} else {
+		rows := [][]string{{"WHEN", "FILE", "WAITED", "WAITER", "IN THE WAY"}}
+		for i := range out.Incidents {
+			in := &out.Incidents[i]
+			rows = append(rows, []string{
+				clock(in.RecordedAt),
+				display.Text(filepath.Base(in.Target)),
+				fmt.Sprintf("%.3f s", in.Waiter.WaitedSeconds),
+				fmt.Sprintf("%s %s (pid %d)", display.Text(in.Waiter.AgentID), display.Text(in.Waiter.Operation), in.Waiter.PID),
+				inTheWay(&in.Incident),
+			})
+		}
+		printTable(os.Stdout, rows)
+	}
+	if out.Skipped > 0 {
+		fmt.Printf("%s skipped: no incidents\n", plural(out.Skipped, "line", "lines"))
+	}
+}
+
+func inTheWay(in *kernlock.Incident) string {
+	switch {
+	case in.HolderChanged:
+		return "several in turn: busy, not stalled"
+	case in.Holder == nil || in.HolderState == kernlock.Previous:
+		return "unknown: it wrote no record"
+	}
+	text := fmt.Sprintf("%s %s (pid %d on %s)", display.Text(in.Holder.AgentID), display.Text(in.Holder.Operation),
+		in.Holder.PID, display.Text(in.Holder.Host))
+	if in.HolderState != kernlock.Current {
+		text += ", perhaps"
+	}
+	return text
+}

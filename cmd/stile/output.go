@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/kernlock"
+)
+
+// errorObject is the one object that an error is under --json.
+type errorObject struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+
+	// Of a timeout.
+	ErrorCode        string                   `json:"error_code,omitempty"`
+	LockTimeout      *kernlock.Incident       `json:"lock_timeout,omitempty"`
+	IncidentRecorded *bool                    `json:"incident_recorded,omitempty"`
+	IncidentChannel  string                   `json:"incident_channel,omitempty"`
+	OperatorAction   *kernlock.OperatorAction `json:"operator_action,omitempty"`
+
+	// Of a lock that is held under -n.
+	Duplicate *kernlock.Duplicate `json:"duplicate,omitempty"`
+}
+
+func newErrorObject(f *failure) *errorObject {
+	o := &errorObject{Code: f.code, Message: display.Text(f.Error()), Hint: f.hint}
+	var timeout *kernlock.TimeoutError
+	if errors.As(f.err, &timeout) {
+		recorded := timeout.RecordErr == nil
+		o.ErrorCode = timeout.Code()
+		o.LockTimeout = &timeout.Incident
+		o.IncidentRecorded = &recorded
+		o.IncidentChannel = display.Text(timeout.Channel)
+		o.OperatorAction = &timeout.Incident.Action
+	}
+	var held *kernlock.HeldError
+	if errors.As(f.err, &held) {
+		o.Duplicate = &held.Duplicate
+	}
+	return o
+}
+
+// report tells the user of an error, as text on stderr or as JSON on w.
+func report(w io.Writer, f *failure, asJSON bool) {
+	if asJSON {
+		printJSON(w, newErrorObject(f))
+		return
+	}
+	printFailure(os.Stderr, f.Error(), f.hint)
+}
+
+// fail is how a command that runs no command of the user's ends on an error.
+// Its exit code says only "usage or failure", or "refused".
+func fail(err error, asJSON bool) int {
+	f := classify(err)
+	report(os.Stdout, f, asJSON)
+	switch f.exit {
+	case exitBadFile, exitHeld, exitLost:
+		return exitProblem
+	}
+	return exitFailed
+}
+
+// printFailure writes a message and what helps. It is where every text that
+// came from outside meets the terminal, so it cleans once more.
+func printFailure(w io.Writer, message, hint string) {
+	fmt.Fprintf(w, "stile: %s\n", display.Text(message))
+	if hint != "" {
+		fmt.Fprintf(w, "  hint: %s\n", display.Text(hint))
+	}
+}
+
+func printJSON(w io.Writer, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		fmt.Fprintf(w, `{"code":"io_error","message":%q,"hint":""}`+"\n", err)
+		return
+	}
+	_, _ = w.Write(append(b, '\n'))
+}
+
+// printTable writes rows in columns as wide as their widest cell.
+func printTable(w io.Writer, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	_, _ = io.WriteString(w, b.String())
+}
+
+// span says how long d is, in the unit that a reader would choose.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// holderText names the process in a record, for people.
+func holderText(r *kernlock.Record) string {
+	if r == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("pid %d on %s, agent %s, operation %s",
+		r.PID, display.Text(r.Host), display.Text(r.AgentID), display.Text(r.Operation))
+}

@@ -1,0 +1,29 @@
+//go:build !unix && !windows
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+var endingSignals = []os.Signal{os.Interrupt}
+
+func shellCommand(line string) []string { return []string{"/bin/sh", "-c", line} }
+
+func runCommand(path string, argv, env []string, _ *signalSet) (int, error) {
+	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return 0, commandFailure(argv[0], err)
+	}
+	state, err := p.Wait()
+	if err != nil {
+		return 0, fmt.Errorf("wait for the command: %w", err)
+	}
+	return state.ExitCode(), nil
+}
+
+func execInPlace(string, []string, []string) error {
+	return usageHint("leave -F out", "-F needs a system on which a process can become another: %w", errors.ErrUnsupported)
+}
