@@ -133,6 +133,9 @@ func (h *Handle) block(ctx context.Context, f *lockFile) (*lockFile, error) {
 	}
 	switch err := in.run(in.over, func() error { return unix.Flock(f.fd, how) }); {
 	case err == nil:
+		if h.opts.Shared {
+			f.endTurn() // the next one may be shared, too, and enter beside us
+		}
 		return f, nil
 	case ctx.Err() != nil:
 		f.endTurn()
