@@ -2,8 +2,12 @@ package kernlock
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +31,7 @@ type kernelFile struct {
 
 // lookKernel reads the kernel's lists. A nil view answers "unknown".
 func lookKernel() *kernelView {
-	b, err := os.ReadFile("/proc/locks")
+	locks, err := listLocks(readLocks)
 	if err != nil {
 		return nil
 	}
@@ -36,9 +40,54 @@ func lookKernel() *kernelView {
 		return nil
 	}
 	return &kernelView{
-		locks:   parseLocks(b),
+		locks:   locks,
 		initial: proc.InInitialPIDNamespace(),
 		mounts:  parseMounts(mounts),
+	}
+}
+
+// pieceSize is what the kernel gives of its list at once: a page, on systems
+// with the smallest.
+const pieceSize = 4 << 10
+
+// listLocks reads the list of locks. A long one comes in pieces, and the
+// kernel counts its way to the next: a lock that ends in between hides the
+// one at the seam. So a long list is read once more with its seams elsewhere,
+// and what is in either counts.
+func listLocks(read func(first int) (b []byte, pieces int, err error)) (map[kernelFile]*kernelFacts, error) {
+	b, pieces, err := read(pieceSize)
+	if err != nil {
+		return nil, err
+	}
+	locks := parseLocks(b)
+	if pieces > 1 {
+		if b, _, err = read(pieceSize / 2); err != nil {
+			return nil, err
+		}
+		maps.Copy(locks, parseLocks(b))
+	}
+	return locks, nil
+}
+
+// readLocks reads /proc/locks, first bytes in the first piece, and says in
+// how many pieces it came.
+func readLocks(first int) (b []byte, pieces int, err error) {
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = f.Close() }()
+	for size := first; ; size = pieceSize {
+		b = slices.Grow(b, size)
+		n, err := f.Read(b[len(b) : len(b)+size])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			return b, pieces, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		pieces++
 	}
 }
 
