@@ -256,3 +256,16 @@ func FuzzDecodeIncident(f *testing.F) {
 		}
 	})
 }
+
+// TestRecordOverTheBound: an incident can carry a longer holder than a lock
+// file, of which no more is read.
+func TestRecordOverTheBound(t *testing.T) {
+	long := plainRecord[:len(plainRecord)-1] + `,"x":"` + strings.Repeat("x", maxRecord) + `"}`
+	if r, err := decode([]byte(long)); err == nil {
+		t.Errorf("accepted %d bytes: %+v", len(long), r)
+	}
+	blanks := plainRecord + strings.Repeat(" ", maxRecord) // these do not count
+	if _, err := decode([]byte(blanks)); err != nil {
+		t.Error(err)
+	}
+}

@@ -266,7 +266,8 @@ func launchChild(t *testing.T, mode string, arg any, change ...func(*exec.Cmd)) 
 		return nil, err
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childMode+"="+mode, childArg+"="+string(b))
+	// Under the race detector a process lingers for a second unless told not to.
+	cmd.Env = append(os.Environ(), childMode+"="+mode, childArg+"="+string(b), "GORACE=atexit_sleep_ms=0")
 	c := &child{t: t, cmd: cmd, errs: &strings.Builder{}}
 	cmd.Stderr = c.errs
 	for _, f := range change {
