@@ -25,7 +25,7 @@ const (
 	childArg  = "STILE_TEST_ARG"
 
 	// childPatience ends a test that hangs; no test that passes waits for it.
-	childPatience = time.Minute
+	childPatience = 20 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -66,9 +66,10 @@ type session struct {
 // options decodes what the parent gave, into v.
 func (s *session) options(v any) error { return json.Unmarshal(s.arg, v) }
 
-// say writes one line to the parent.
+// say writes one line to the parent. A line break within stays visible as
+// what it is, a control character, to a test that looks for such.
 func (s *session) say(format string, args ...any) {
-	fmt.Println(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
+	fmt.Println(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\v"))
 }
 
 // next waits for a line; it is io.EOF when the parent has gone.
