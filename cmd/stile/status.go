@@ -84,6 +84,9 @@ func cmdStatus(args []string) int {
 		printJSON(os.Stdout, report)
 		return 0
 	}
+	if strings.HasSuffix(path, ".lock") && !f.exact && report.Content == kernlock.ContentAbsent {
+		fmt.Fprintf(os.Stderr, "stile: this is about the lock of %s; with --exact the named file itself is the lock\n", display.Text(path))
+	}
 	w := bufio.NewWriter(os.Stdout)
 	printReport(w, report)
 	if err := w.Flush(); err != nil {
