@@ -82,7 +82,7 @@ func must(t testing.TB, err error) {
 // shortDir is a folder whose path fits into the address of a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "k")
+	dir, err := os.MkdirTemp("", "k") //nolint:usetesting // T.TempDir is too long
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir

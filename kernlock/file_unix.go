@@ -22,8 +22,8 @@ type lockFile struct {
 	uid      uint32
 	readonly bool // opened for reading alone: shared holds only
 
-	queueable bool // Linux: waiters may queue on it (wait_linux.go)
-	turn      bool // this one has the head's place in the queue
+	queueable bool // waiters may queue on it (wait_linux.go)
+	place          // its place in the queue
 
 	content Content // as found when it was opened
 	bare    bool    // the target did not exist when the mode was last set

@@ -172,7 +172,7 @@ func TestInheritedDescriptor(t *testing.T) {
 	if err == nil {
 		must(t, dup.Close())
 	}
-	mustTimeOut(t, n.target, Options{})
+	_ = mustTimeOut(t, n.target, Options{})
 	mustRelease(t, l)
 	mustRelease(t, mustAcquire(t, n.target, Options{Timeout: TryOnce}))
 }
@@ -180,7 +180,7 @@ func TestInheritedDescriptor(t *testing.T) {
 // eventually waits until f is true. No test that passes waits for its bound.
 func eventually(t *testing.T, f func() bool) {
 	t.Helper()
-	for began := time.Now(); !f(); time.Sleep(time.Millisecond) {
+	for began := time.Now(); !f(); <-time.After(time.Millisecond) {
 		if time.Since(began) > childPatience {
 			t.Fatal("it never came about")
 		}

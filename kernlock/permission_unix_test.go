@@ -26,7 +26,7 @@ func openDir(t *testing.T) (dir, exe string) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a child as another user")
 	}
-	dir, err := os.MkdirTemp("", "kernlock")
+	dir, err := os.MkdirTemp("", "kernlock") //nolint:usetesting // T.TempDir lies in a folder of root's alone
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o777))
