@@ -98,7 +98,7 @@ var kernlockFailures = [...]struct {
 	{kernlock.ErrReentrant, exitUsage, "reentrant", "the lock is held already: run the command without another 'stile run'"},
 	{kernlock.ErrLost, exitLost, "lock_lost", "something removed or replaced the lock file while the command ran: check the target; lock files are never deleted by hand"},
 	{kernlock.ErrUnsupported, exitUnavailable, "unsupported_filesystem", "'stile doctor DIR' tests what a folder can do"},
-	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "this lock belongs to 'stile dispatch', which works on it"},
+	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "it is a lock of another kind, that the program which made it works with; it was not touched"},
 	{kernlock.ErrBadLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
 	{kernlock.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
 	{kernlock.ErrUsage, exitUsage, "usage", "--help shows the flags"},
