@@ -26,7 +26,7 @@ func openDir(t *testing.T) (dir, exe string) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a child as another user")
 	}
-	dir, err := os.MkdirTemp("", "kernlock")
+	dir, err := os.MkdirTemp("", "kernlock") //nolint:usetesting // T.TempDir lies in a folder of root's alone
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o777))
@@ -44,11 +44,11 @@ func openDir(t *testing.T) (dir, exe string) {
 	return dir, exe
 }
 
-// as runs a child as another user.
-func as(exe string, uid, gid uint32) func(*exec.Cmd) {
+// as runs a child as another user, of a first group and others.
+func as(exe string, uid, gid uint32, groups ...uint32) func(*exec.Cmd) {
 	return func(cmd *exec.Cmd) {
 		cmd.Path, cmd.Args = exe, []string{exe}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid, Groups: groups}}
 	}
 }
 
@@ -118,10 +118,10 @@ func TestGroupSharesALock(t *testing.T) {
 			giveFile(t, target, owner, team, 0o660)
 			n, err := resolve(target, false)
 			must(t, err)
-			a := startChild(t, "hold", lockArg{Target: target, Options: Options{Agent: "ann"}}, as(exe, ann, team))
+			a := startChild(t, "hold", lockArg{Target: target, Options: Options{Agent: "ann"}}, as(exe, ann, ann, team))
 			a.expect("held")
 			checkMode(t, n.lock, ann, team, 0o660)
-			if got := try(t, target, Options{}, as(exe, bob, team)); got != "duplicate" {
+			if got := try(t, target, Options{}, as(exe, bob, bob, team)); got != "duplicate" {
 				t.Errorf("bob while ann holds: %s", got)
 			}
 			if got := try(t, target, Options{}, as(exe, stranger, stranger)); got != "error permission" {
@@ -129,7 +129,7 @@ func TestGroupSharesALock(t *testing.T) {
 			}
 			// Both may add to the incidents.
 			for i, uid := range []uint32{bob, ann} {
-				c := startChild(t, "timeouts", timeoutsArg{target, "x", 1}, as(exe, uid, team))
+				c := startChild(t, "timeouts", timeoutsArg{target, "x", 1}, as(exe, uid, uid, team))
 				c.expect("ready")
 				c.tell("go")
 				c.expect("done")
@@ -143,7 +143,7 @@ func TestGroupSharesALock(t *testing.T) {
 			a.expect("released")
 			a.finish()
 			for want, how := range map[string]func(*exec.Cmd){
-				"held": as(exe, bob, team), "error permission": as(exe, stranger, stranger),
+				"held": as(exe, bob, bob, team), "error permission": as(exe, stranger, stranger),
 			} {
 				if got := try(t, target, Options{}, how); got != want {
 					t.Errorf("after ann: %s, want %s", got, want)

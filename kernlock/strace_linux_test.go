@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestWeakness19NoFsync(t *testing.T) {
 	for range 2 {
 		c := startChild(t, "hold", lockArg{Target: n.target}, traced)
 		c.expect("held")
-		mustTimeOut(t, n.target, Options{})
+		_ = mustTimeOut(t, n.target, Options{})
 		c.tell("release")
 		c.expect("released")
 		c.finish()
@@ -151,7 +152,7 @@ func TestSystemCallsThatPass(t *testing.T) {
 			}
 			mustRelease(t, l)
 			child.expect("held")
-			mustTimeOut(t, n.target, Options{})
+			_ = mustTimeOut(t, n.target, Options{})
 			child.tell("release")
 			child.expect("released")
 			child.finish()
@@ -166,4 +167,17 @@ func TestOutOfDescriptors(t *testing.T) {
 	// no lock, no duplicate, EMFILE from both
 	c.expect("false false true true other")
 	c.finish()
+}
+
+// under runs the child's command by way of another program.
+func under(program ...string) func(*exec.Cmd) {
+	return func(cmd *exec.Cmd) {
+		path, err := exec.LookPath(program[0])
+		if err != nil {
+			cmd.Err = err
+			return
+		}
+		cmd.Args = append(slices.Clone(program), cmd.Path)
+		cmd.Path = path
+	}
 }
