@@ -16,6 +16,9 @@ func stopSelf() {
 	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
+// news is nothing here: waitid itself tells.
+type news struct{}
+
 func (c *command) prepareWait() {}
 
 // waitChange returns when something has happened to the command that reap

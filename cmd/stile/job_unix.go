@@ -12,6 +12,9 @@ import (
 // stopSelf stops this process.
 func stopSelf() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
+// news comes by SIGCHLD.
+type news struct{ changed chan os.Signal }
+
 func (c *command) prepareWait() {
 	c.changed = make(chan os.Signal, 1)
 	signal.Notify(c.changed, unix.SIGCHLD)

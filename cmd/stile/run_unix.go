@@ -30,7 +30,7 @@ func shellCommand(line string) []string {
 type command struct {
 	pid     int
 	signals *signalSet
-	changed chan os.Signal // where the system has no better way to wait
+	news
 
 	// mu is held while the process is collected or signalled, so that no
 	// signal goes to a number that was already given back.
