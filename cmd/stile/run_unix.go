@@ -30,7 +30,6 @@ func shellCommand(line string) []string {
 type command struct {
 	pid     int
 	signals *signalSet
-	news
 
 	// mu is held while the process is collected or signalled, so that no
 	// signal goes to a number that was already given back.
@@ -51,14 +50,14 @@ type command struct {
 // it tries out pidfds first, which costs more than all our own work.
 func runCommand(path string, argv, env []string, signals *signalSet) (int, error) {
 	c := &command{signals: signals}
-	c.prepareWait()
+	waitChange := c.prepareWait()
 	var err error
 	if c.pid, err = spawn(path, argv, env); err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
 	go c.passSignals()
 	for {
-		c.waitChange()
+		waitChange()
 		c.mu.Lock()
 		c.reap()
 		ended, code, err := c.ended, c.code, c.err
