@@ -14,7 +14,7 @@ import (
 )
 
 // endingSignals end a wait. While the command runs they go to it.
-var endingSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP}
+var endingSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
 
 // shellCommand is the command that runs a shell line: $SHELL, as flock(1) has
 // it, else /bin/sh.
@@ -30,7 +30,6 @@ func shellCommand(line string) []string {
 type command struct {
 	pid     int
 	signals *signalSet
-	changed chan os.Signal // where the system has no better way to wait
 
 	// mu is held while the process is collected or signalled, so that no
 	// signal goes to a number that was already given back.
@@ -51,14 +50,14 @@ type command struct {
 // it tries out pidfds first, which costs more than all our own work.
 func runCommand(path string, argv, env []string, signals *signalSet) (int, error) {
 	c := &command{signals: signals}
-	c.prepareWait()
+	waitChange := c.prepareWait()
 	var err error
 	if c.pid, err = spawn(path, argv, env); err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
 	go c.passSignals()
 	for {
-		c.waitChange()
+		waitChange()
 		c.mu.Lock()
 		c.reap()
 		ended, code, err := c.ended, c.code, c.err
@@ -69,14 +68,12 @@ func runCommand(path string, argv, env []string, signals *signalSet) (int, error
 	}
 }
 
-// passSignals hands on what comes to us. What is prepared here can be late:
-// a SIGUSR1 would have met a command that cannot take it yet, and a ^Z that
-// found us unprepared stopped us as it stopped the command.
+// passSignals hands on what comes to us.
 func (c *command) passSignals() {
 	// We stop after the command does, or not at all when it does not want
-	// to: it may be an editor that tidies the screen first.
+	// to: it may be an editor that tidies the screen first. Not before the
+	// start: the command would inherit it.
 	signal.Ignore(unix.SIGTSTP)
-	signal.Notify(c.signals.arrived, unix.SIGUSR1, unix.SIGUSR2)
 	for sig := range c.signals.arrived {
 		c.mu.Lock()
 		c.pass(sig.(unix.Signal))
