@@ -1,9 +1,13 @@
 package vfstest
 
-import "sync"
+import (
+	"sync"
 
-// Gate holds each operation of each actor until the scheduler lets it through. Give every actor its
-// own hook from Actor and its own Wrap.
+	"github.com/stile-lock/stile/internal/vfs"
+)
+
+// Gate holds each operation of each actor until the scheduler lets it through. Give every actor a
+// file system of its own from Wrap.
 //
 // It blocks on channels only, so that actors held at it count as blocked inside a testing/synctest
 // bubble.
@@ -18,21 +22,29 @@ type Held struct {
 	Actor string
 	Op    Op
 	pass  chan error
+	over  chan struct{} // closed when the operation is over; nil for a Stop
 }
 
 // NewGate returns a gate with nobody at it.
 func NewGate() *Gate { return &Gate{held: map[string]*Held{}, wake: make(chan struct{}, 1)} }
 
-// Actor returns the hook of the actor with that name.
-func (g *Gate) Actor(name string) func(Op) error {
-	return func(op Op) error { return g.Stop(name, op) }
+// Wrap returns base as the actor sees it: each operation stops at the gate first.
+func (g *Gate) Wrap(base vfs.FS, actor string) vfs.FS {
+	return &hooked{base, func(op Op) (error, func()) {
+		h := &Held{Actor: actor, Op: op, pass: make(chan error), over: make(chan struct{})}
+		return g.stop(h), func() { close(h.over) }
+	}}
 }
 
-// Stop holds the actor at the gate until it is let through, and returns what Pass was given.
+// Stop holds the actor at the gate for something that is no file operation, and returns what Pass
+// was given.
 func (g *Gate) Stop(actor string, op Op) error {
-	h := &Held{Actor: actor, Op: op, pass: make(chan error)}
+	return g.stop(&Held{Actor: actor, Op: op, pass: make(chan error)})
+}
+
+func (g *Gate) stop(h *Held) error {
 	g.mu.Lock()
-	g.held[actor] = h
+	g.held[h.Actor] = h
 	g.mu.Unlock()
 	select {
 	case g.wake <- struct{}{}:
@@ -48,7 +60,7 @@ func (g *Gate) At(actor string) *Held {
 	return g.held[actor]
 }
 
-// Await returns once the actor is held at an operation.
+// Await returns once the actor is held at an operation. One goroutine, the scheduler, calls it.
 func (g *Gate) Await(actor string) *Held {
 	for {
 		if h := g.At(actor); h != nil {
@@ -58,10 +70,14 @@ func (g *Gate) Await(actor string) *Held {
 	}
 }
 
-// Pass lets the actor's operation happen, or fail with err when that is not nil.
+// Pass lets the actor's operation happen, or fail with err when that is not nil, and returns when it
+// has.
 func (g *Gate) Pass(h *Held, err error) {
 	g.mu.Lock()
 	delete(g.held, h.Actor)
 	g.mu.Unlock()
 	h.pass <- err
+	if h.over != nil {
+		<-h.over
+	}
 }

@@ -43,15 +43,19 @@ func (a *After) Unwrap() error { return a.Err }
 // given to the caller instead of doing the operation. Before may block: that is the step gate.
 //
 // A failed Close still closes, as on every system.
-func Wrap(base vfs.FS, before func(Op) error) vfs.FS { return &hooked{base, before} }
+func Wrap(base vfs.FS, before func(Op) error) vfs.FS {
+	return &hooked{base, func(op Op) (error, func()) { return before(op), func() {} }}
+}
 
 type hooked struct {
-	base   vfs.FS
-	before func(Op) error
+	base vfs.FS
+	// enter is called ahead of an operation, and what it returns when the operation is over.
+	enter func(Op) (err error, leave func())
 }
 
 func (h *hooked) do(op Op, f func() error) error {
-	err := h.before(op)
+	err, leave := h.enter(op)
+	defer leave()
 	var after *After
 	if errors.As(err, &after) {
 		if ferr := f(); ferr != nil {

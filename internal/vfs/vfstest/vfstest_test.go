@@ -271,7 +271,7 @@ func TestGate(t *testing.T) {
 	g := vfstest.NewGate()
 	done := make(chan string)
 	for _, name := range []string{"x", "y"} {
-		w := vfstest.Wrap(m, g.Actor(name))
+		w := g.Wrap(m, name)
 		go func() {
 			f, err := w.Open("/d/f")
 			if err != nil {
