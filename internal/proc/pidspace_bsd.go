@@ -1,0 +1,5 @@
+//go:build openbsd || netbsd
+
+package proc
+
+func onePIDSpace() bool { return true }
