@@ -118,6 +118,15 @@ func openDir(dir string) (fd int, err error) {
 	return fd, pathErr("open", dir, err)
 }
 
+// NameMax implements NameLimiter. Most file systems say 255; one that encrypts names may say 143.
+func (osFS) NameMax(dir string) int {
+	var st unix.Statfs_t
+	if again(func() error { return unix.Statfs(dir, &st) }) != nil {
+		return 0
+	}
+	return int(st.Namelen)
+}
+
 var direntBufs = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
 // List reads the folder with getdents and makes strings only of the names that are wanted: with a

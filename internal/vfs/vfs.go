@@ -17,6 +17,8 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -102,8 +104,30 @@ type Flocker interface {
 	TryFlock(name string) (release func() error, held bool, err error)
 }
 
-// ReadAll reads the open file to its end, or up to limit bytes. When there is more, whole is false
-// and the bytes so far are returned.
+// NameLimiter is an FS that knows how long a name may be.
+type NameLimiter interface {
+	// NameMax returns the longest name that the folder's file system allows, in bytes; 0 when that
+	// is not known.
+	NameMax(dir string) int
+}
+
+// Split cuts a path into its folder and its last element. Unlike filepath.Dir it rewrites nothing:
+// "a/link/../f" is in "a/link/..", wherever the link leads.
+func Split(path string) (dir, base string) {
+	dir, base = filepath.Split(path)
+	if short := strings.TrimRight(dir, pathSeparators); short != "" && filepath.VolumeName(dir) != short {
+		return short, base
+	}
+	if dir == "" {
+		dir = "."
+	}
+	return dir, base
+}
+
+const pathSeparators = "/" + string(filepath.Separator)
+
+// ReadAll reads the open file to its end. When it has more than limit bytes, the first limit+1 of them
+// are returned and whole is false.
 func ReadAll(f io.Reader, limit int) (data []byte, whole bool, err error) {
 	// A lock file has about 200 bytes: one read for the content, one that finds the end.
 	data = make([]byte, 0, min(limit+1, 512))
@@ -120,7 +144,7 @@ func ReadAll(f io.Reader, limit int) (data []byte, whole bool, err error) {
 			return data, false, err
 		}
 	}
-	return data[:limit], false, nil
+	return data, false, nil
 }
 
 // WriteAll writes all of data. A short write without an error is an error here.

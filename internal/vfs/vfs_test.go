@@ -55,9 +55,20 @@ func TestReadAllLimit(t *testing.T) {
 	for _, size := range []int{0, 1, 511, 512, 513, 1024, 1025, 5000} {
 		for _, limit := range []int{1, 512, 1024} {
 			data, whole, err := vfs.ReadAll(strings.NewReader(strings.Repeat("x", size)), limit)
-			if err != nil || whole != (size <= limit) || len(data) != min(size, limit) {
+			if err != nil || whole != (size <= limit) || len(data) != min(size, limit+1) {
 				t.Errorf("size %d, limit %d: %d bytes, whole %v, %v", size, limit, len(data), whole, err)
 			}
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for path, want := range map[string][2]string{
+		"f": {".", "f"}, "/f": {"/", "f"}, "/a/f": {"/a", "f"}, "/a//f": {"/a", "f"},
+		"/a/link/../f": {"/a/link/..", "f"}, "a/": {"a", ""}, "./f": {".", "f"},
+	} {
+		if dir, base := vfs.Split(path); dir != want[0] || base != want[1] {
+			t.Errorf("Split(%q) = %q, %q; want %q", path, dir, base, want)
 		}
 	}
 }
