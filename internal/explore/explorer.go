@@ -1,0 +1,241 @@
+package explore
+
+import (
+	"fmt"
+
+	"github.com/stile-lock/stile/internal/format"
+)
+
+// Explorer searches one world.
+type Explorer struct {
+	world  *World
+	drv    *driver
+	seen   map[key]float64 // schedules from there on
+	parsed map[string]int
+	locks  map[string]*format.Lock
+	buf    []byte
+	trail  []Step
+	found  *Violation
+	busy   map[key]bool
+	result Result
+}
+
+// Result is what a search has seen.
+type Result struct {
+	World     string
+	States    int     // distinct
+	Ends      int     // states in which all actors were through or dead
+	Schedules float64 // distinct ways from the beginning to an end, of those that the reduction leaves
+	Histories int     // distinct histories of single actors, for each of which the shipped code ran
+	Runs      int     // programs started for that
+	Gates     int     // steps of the shipped code
+	Counts    map[string]int
+}
+
+// Step is one move of a schedule.
+type Step struct {
+	Actor string
+	What  string // "dies", "gives up", or the step taken
+}
+
+type moveKind uint8
+
+const (
+	moves   moveKind = iota
+	dies             // the process is killed instead of taking its step
+	givesUp          // nothing will wake it: its time runs out
+)
+
+type move struct {
+	actor int
+	kind  moveKind
+}
+
+// New prepares a search of the world.
+func New(w *World) *Explorer {
+	return &Explorer{
+		world: w, drv: newDriver(w.actors()), seen: map[key]float64{},
+		parsed: map[string]int{}, locks: map[string]*format.Lock{},
+		result: Result{World: w.String(), Counts: map[string]int{}},
+	}
+}
+
+// Run searches until everything is seen or a violation is found. It must be called in a
+// testing/synctest bubble.
+func (x *Explorer) Run() (Result, *Violation) {
+	defer x.drv.close()
+	s := x.first()
+	x.result.Schedules = x.visit(s)
+	x.result.States = len(x.seen)
+	x.result.Histories, x.result.Runs, x.result.Gates = x.drv.nodes, x.drv.runs, x.drv.steps
+	return x.result, x.found
+}
+
+func (x *Explorer) first() *state {
+	s := &state{disk: x.world.disk(), at: append([]*node(nil), x.drv.roots...), kills: x.world.deaths, last: -1}
+	return s
+}
+
+func (x *Explorer) count(what string) { x.result.Counts[what]++ }
+
+// visit searches everything that can come after s, and returns in how many ways it can come about.
+func (x *Explorer) visit(s *state) float64 {
+	k := x.key(s)
+	if n, ok := x.seen[k]; ok {
+		return n
+	}
+	x.seen[k] = 0
+	if x.world.limit > 0 && len(x.seen) > x.world.limit {
+		x.fail(violation("too large", "more than %d states", x.world.limit))
+		return 0
+	}
+	todo := x.moves(s)
+	if len(todo) == 0 {
+		x.result.Ends++
+		if v := x.finish(s); v != nil {
+			x.fail(v)
+		}
+		x.seen[k] = 1
+		return 1
+	}
+	var n float64
+	for _, m := range todo {
+		depth := len(x.trail)
+		next, v := x.apply(s, m)
+		if v != nil {
+			x.fail(v)
+		} else {
+			n += x.visit(next)
+		}
+		x.trail = x.trail[:depth]
+		if x.found != nil {
+			return n
+		}
+	}
+	x.seen[k] = n
+	return n
+}
+
+func (x *Explorer) fail(v *Violation) {
+	if x.found == nil {
+		v.Schedule = append([]Step(nil), x.trail...)
+		x.found = v
+	}
+}
+
+// moves lists what may happen next.
+func (x *Explorer) moves(s *state) []move {
+	if !x.world.full {
+		for i := range x.world.mains() {
+			if !s.over(i) && x.private(s, i) {
+				return []move{{i, moves}}
+			}
+		}
+	}
+	var list []move
+	var ready, waiting []int
+	for i := range x.world.mains() {
+		switch {
+		case s.over(i):
+		case s.at[i].at.op.kind == opSleep && !x.awake(s, i):
+			waiting = append(waiting, i)
+		default:
+			ready = append(ready, i)
+		}
+	}
+	for _, i := range ready {
+		if x.switches(s, i, ready) <= x.world.bound || x.world.bound < 0 {
+			list = append(list, move{i, moves})
+		}
+	}
+	if len(ready) == 0 {
+		for _, i := range waiting {
+			list = append(list, move{i, givesUp})
+		}
+	}
+	if s.kills > 0 {
+		for i := range x.world.mains() {
+			if !s.over(i) {
+				list = append(list, move{i, dies})
+			}
+		}
+	}
+	return list
+}
+
+// switches is how often an actor that could have gone on will have been left, when i goes on now.
+func (x *Explorer) switches(s *state, i int, ready []int) int {
+	if s.last >= 0 && s.last != i {
+		for _, r := range ready {
+			if r == s.last {
+				return s.switched + 1
+			}
+		}
+	}
+	return s.switched
+}
+
+// apply makes a move. On a violation the state returned is the one in which it shows.
+func (x *Explorer) apply(s *state, m move) (*state, *Violation) {
+	n := s.at[m.actor]
+	what := n.at.op.String()
+	switch m.kind {
+	case dies:
+		what = "dies before " + what
+	case givesUp:
+		what = "gives up"
+	}
+	x.trail = append(x.trail, Step{x.name(m.actor), what})
+	next := s.clone()
+	if m.kind == dies {
+		x.kill(next, m.actor)
+		x.checkDeath(s, m.actor)
+		return next, nil
+	}
+	if x.world.bound >= 0 && !x.private(s, m.actor) {
+		var ready []int
+		for i := range x.world.mains() {
+			if !s.over(i) && (s.at[i].at.op.kind != opSleep || x.awake(s, i)) {
+				ready = append(ready, i)
+			}
+		}
+		next.switched = x.switches(s, m.actor, ready)
+		next.last = m.actor
+	}
+	if m.kind == givesUp {
+		if v := x.checkWait(s, m.actor); v != nil {
+			return next, v
+		}
+	}
+	return next, x.step(s, next, m.actor, m.kind == givesUp)
+}
+
+// step takes the actor's step in next, a copy of s.
+func (x *Explorer) step(s, next *state, actor int, giveUp bool) *Violation {
+	n := s.at[actor]
+	r := x.do(next, actor)
+	if giveUp {
+		r.how = late
+	}
+	next.at[actor] = x.drv.after(n, r)
+	switch n.at.op.kind {
+	case opRename, opRemove, opClose:
+		x.collect(next)
+	}
+	if v := x.check(s, next, actor, n.at.op, r); v != nil {
+		return v
+	}
+	at := next.at[actor].at
+	if at.op.kind == opEnd && at.local.outcome == failed {
+		return violation(Failed, "%s: %s", x.name(actor), at.local.fault)
+	}
+	if at.op.kind == opEnd && at.local.outcome == lost && !x.world.forced() {
+		return violation(Failed, "%s: %s", x.name(actor), at.local.fault)
+	}
+	return nil
+}
+
+func (r Result) String() string {
+	return fmt.Sprintf("%s: %d states, %d ends, %.3g schedules; %d histories, %d runs, %d gates",
+		r.World, r.States, r.Ends, r.Schedules, r.Histories, r.Runs, r.Gates)
+}
