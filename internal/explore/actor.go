@@ -69,11 +69,12 @@ func (a *actor) run(p *port) {
 // env is an actor at work.
 type env struct {
 	*actor
-	port  *port
-	files *files
-	clock *clock
-	dice  *dice
-	seams *seam.Set
+	port     *port
+	files    *files
+	clock    *clock
+	dice     *dice
+	seams    *seam.Set
+	sweeping bool // for a planted bug: the last listing was a sweep's
 }
 
 func (e *env) newSeams() *seam.Set {
@@ -99,11 +100,7 @@ func (e *env) newProcess() *seam.Process {
 	self := func() proc.Holder {
 		return proc.Holder{PID: e.pid, Host: hostName, Proc: &proc.ID{PidNS: e.ns, StartTime: e.born}}
 	}
-	tag := e.tag
-	if e.fault != nil && e.fault.oneTag {
-		tag = tags[0]
-	}
-	return seam.NewProcess(self, func() string { return tag }, true)
+	return seam.NewProcess(self, func() string { return e.tag }, true)
 }
 
 func (e *env) work(n int) (outcome, error) {

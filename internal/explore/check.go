@@ -3,7 +3,9 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/stile-lock/stile/internal/format"
 	"github.com/stile-lock/stile/internal/seam"
@@ -53,12 +55,11 @@ func (x *Explorer) lock(data string) *format.Lock {
 // hand. A lock of a hold that is over, or of a dead process, has none: -1.
 func (x *Explorer) holder(s *state, data string, id int) int {
 	if l := x.lock(data); l != nil {
-		for i, a := range x.drv.actors {
-			if a.pid == l.PID && !s.isDead(i) && !strings.Contains(s.at[i].at.local.ended, l.Token) {
-				return i
-			}
+		i := x.drawer(l.Token)
+		if i < 0 || s.isDead(i) || strings.Contains(s.at[i].at.local.ended, l.Token) {
+			return -1
 		}
-		return -1
+		return i
 	}
 	if maker := id / 1000; s.disk.inode(id).writing && !s.isDead(maker) {
 		return maker
@@ -69,12 +70,17 @@ func (x *Explorer) holder(s *state, data string, id int) int {
 // check judges a step that has just been taken: o by the actor, with the worlds before and after. It
 // may set marks in after.
 func (x *Explorer) check(before, after *state, actor int, o op, r obs) *Violation {
+	if r.errno == syscall.EEXIST && (o.name == lockName || o.to == lockName) {
+		if step := before.at[actor].at.local.step; step == seam.BreakMismatch || step == seam.ReleaseMismatch {
+			x.count("a moved lock dropped, its name taken, at " + x.place(step, actor))
+		}
+	}
 	if r.errno != 0 {
 		return nil
 	}
 	switch o.kind {
 	case opOpen, opCreate, opLink, opRename, opRemove:
-		if m := x.maker(o.name); m >= 0 && m != actor && !before.isDead(m) {
+		if m := x.maker(o.name); m >= 0 && x.drv.actors[m].pid != x.drv.actors[actor].pid && !before.isDead(m) {
 			return violation(NameTaken, "%s: %v, which is %s's, and %s is alive", x.name(actor), o, x.name(m), x.name(m))
 		}
 	}
@@ -207,6 +213,29 @@ func (x *Explorer) checkRecords(s *state) *Violation {
 		}
 	}
 	return nil
+}
+
+// drawer is the actor that drew a token, or -1: dice begin all that they give with it.
+func (x *Explorer) drawer(token string) int {
+	if len(token) < 8 {
+		return -1
+	}
+	n, err := strconv.ParseUint(token[:8], 16, 32)
+	if err != nil || n < 1 || int(n) > len(x.drv.actors) {
+		return -1
+	}
+	return int(n) - 1
+}
+
+// place says at which step, and in whose break.
+func (x *Explorer) place(step seam.Step, actor int) string {
+	if strings.HasPrefix(string(step), "break:") {
+		if x.drv.actors[actor].job == forces {
+			return string(step) + " of the unlock"
+		}
+		return string(step) + " of a writer"
+	}
+	return string(step)
 }
 
 func records(data string) []string { return strings.Fields(data) }

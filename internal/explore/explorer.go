@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stile-lock/stile/internal/format"
 )
@@ -10,14 +11,21 @@ import (
 type Explorer struct {
 	world  *World
 	drv    *driver
-	seen   map[key]float64 // schedules from there on
+	seen   map[key]visit
 	parsed map[string]int
 	locks  map[string]*format.Lock
 	buf    []byte
 	trail  []Step
 	found  *Violation
-	busy   map[key]bool
+	// Want, when set, is part of the message of the only violation that counts. Others end a schedule.
+	Want   string
 	result Result
+}
+
+// visit is what is known of a state that was searched.
+type visit struct {
+	schedules float64 // from there to an end
+	switched  int
 }
 
 // Result is what a search has seen.
@@ -30,6 +38,8 @@ type Result struct {
 	Runs      int     // programs started for that
 	Gates     int     // steps of the shipped code
 	Counts    map[string]int
+	// Outcomes are the ends that differ in the log, in what lies beside it or in what was reported.
+	Outcomes map[string]int
 }
 
 // Step is one move of a schedule.
@@ -54,9 +64,9 @@ type move struct {
 // New prepares a search of the world.
 func New(w *World) *Explorer {
 	return &Explorer{
-		world: w, drv: newDriver(w.actors()), seen: map[key]float64{},
+		world: w, drv: newDriver(w.actors()), seen: map[key]visit{},
 		parsed: map[string]int{}, locks: map[string]*format.Lock{},
-		result: Result{World: w.String(), Counts: map[string]int{}},
+		result: Result{World: w.String(), Counts: map[string]int{}, Outcomes: map[string]int{}},
 	}
 }
 
@@ -81,10 +91,11 @@ func (x *Explorer) count(what string) { x.result.Counts[what]++ }
 // visit searches everything that can come after s, and returns in how many ways it can come about.
 func (x *Explorer) visit(s *state) float64 {
 	k := x.key(s)
-	if n, ok := x.seen[k]; ok {
-		return n
+	// A state that was reached with fewer switches has had all that can come after it, and more.
+	if v, ok := x.seen[k]; ok && v.switched <= s.switched {
+		return v.schedules
 	}
-	x.seen[k] = 0
+	x.seen[k] = visit{0, s.switched}
 	if x.world.limit > 0 && len(x.seen) > x.world.limit {
 		x.fail(violation("too large", "more than %d states", x.world.limit))
 		return 0
@@ -92,10 +103,11 @@ func (x *Explorer) visit(s *state) float64 {
 	todo := x.moves(s)
 	if len(todo) == 0 {
 		x.result.Ends++
+		x.result.Outcomes[x.end(s)]++
 		if v := x.finish(s); v != nil {
 			x.fail(v)
 		}
-		x.seen[k] = 1
+		x.seen[k] = visit{1, s.switched}
 		return 1
 	}
 	var n float64
@@ -112,12 +124,12 @@ func (x *Explorer) visit(s *state) float64 {
 			return n
 		}
 	}
-	x.seen[k] = n
+	x.seen[k] = visit{n, s.switched}
 	return n
 }
 
 func (x *Explorer) fail(v *Violation) {
-	if x.found == nil {
+	if x.found == nil && strings.Contains(v.Error(), x.Want) {
 		v.Schedule = append([]Step(nil), x.trail...)
 		x.found = v
 	}
@@ -233,6 +245,22 @@ func (x *Explorer) step(s, next *state, actor int, giveUp bool) *Violation {
 		return violation(Failed, "%s: %s", x.name(actor), at.local.fault)
 	}
 	return nil
+}
+
+// end describes an end, for people and for comparing searches.
+func (x *Explorer) end(s *state) string {
+	data, _ := s.disk.content(logName)
+	b := strings.Join(records(data), " ")
+	for i := range x.world.mains() {
+		b += fmt.Sprintf("; %s %v", x.name(i), s.at[i].at.local.outcome)
+		if s.isDead(i) {
+			b += " dead"
+		}
+	}
+	for _, e := range s.disk.names {
+		b += "; " + role(e.name)
+	}
+	return b
 }
 
 func (r Result) String() string {

@@ -24,7 +24,7 @@ type files struct {
 	opened int
 }
 
-func base(name string) string { return path.Base(name) }
+func basename(name string) string { return path.Base(name) }
 
 // failure turns the result of a step into the error that the system would give.
 func failure(r obs, what, name string) error {
@@ -38,7 +38,7 @@ func failure(r obs, what, name string) error {
 }
 
 func (f *files) Create(name string, perm fs.FileMode) (vfs.File, error) {
-	r := f.p.do(op{kind: opCreate, name: base(name), mode: perm.Perm()})
+	r := f.p.do(op{kind: opCreate, name: basename(name), mode: perm.Perm()})
 	if err := failure(r, "create", name); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (f *files) Create(name string, perm fs.FileMode) (vfs.File, error) {
 }
 
 func (f *files) Open(name string) (vfs.File, error) {
-	r := f.p.do(op{kind: opOpen, name: base(name)})
+	r := f.p.do(op{kind: opOpen, name: basename(name)})
 	if err := failure(r, "open", name); err != nil {
 		return nil, err
 	}
@@ -55,32 +55,32 @@ func (f *files) Open(name string) (vfs.File, error) {
 
 func (f *files) file(name string) vfs.File {
 	f.opened++
-	return &file{f.p, base(name), f.opened - 1}
+	return &file{f.p, basename(name), f.opened - 1}
 }
 
 func (f *files) Link(from, to string) error {
-	return failure(f.p.do(op{kind: opLink, name: base(from), to: base(to)}), "link", from)
+	return failure(f.p.do(op{kind: opLink, name: basename(from), to: basename(to)}), "link", from)
 }
 
 func (f *files) Rename(from, to string) error {
-	return failure(f.p.do(op{kind: opRename, name: base(from), to: base(to)}), "rename", from)
+	return failure(f.p.do(op{kind: opRename, name: basename(from), to: basename(to)}), "rename", from)
 }
 
 func (f *files) Remove(name string) error {
-	return failure(f.p.do(op{kind: opRemove, name: base(name)}), "remove", name)
+	return failure(f.p.do(op{kind: opRemove, name: basename(name)}), "remove", name)
 }
 
 func (f *files) Lstat(name string) (vfs.Info, error) {
-	r := f.p.do(op{kind: opLstat, name: base(name)})
+	r := f.p.do(op{kind: opLstat, name: basename(name)})
 	return r.info(), failure(r, "lstat", name)
 }
 
 func (f *files) Readlink(name string) (string, error) {
-	return "", failure(f.p.do(op{kind: opReadlink, name: base(name)}), "readlink", name)
+	return "", failure(f.p.do(op{kind: opReadlink, name: basename(name)}), "readlink", name)
 }
 
 func (f *files) List(dir, prefix string) ([]string, error) {
-	r := f.p.do(op{kind: opList, name: base(dir), data: prefix})
+	r := f.p.do(op{kind: opList, name: basename(dir), data: prefix})
 	if err := failure(r, "open", dir); err != nil || r.data == "" {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (f *files) List(dir, prefix string) ([]string, error) {
 }
 
 func (f *files) SyncDir(dir string) error {
-	return failure(f.p.do(op{kind: opSyncDir, name: base(dir)}), "sync", dir)
+	return failure(f.p.do(op{kind: opSyncDir, name: basename(dir)}), "sync", dir)
 }
 
 type file struct {

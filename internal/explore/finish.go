@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stile-lock/stile/internal/proc"
 	"github.com/stile-lock/stile/internal/seam"
 )
 
 // checkWait judges a wait that nothing will end: everybody else is through, dead or waiting too.
 func (x *Explorer) checkWait(s *state, actor int) *Violation {
-	why, owner := x.block(s)
+	why, owner := x.block(s, x.drv.actors[actor].ns)
 	if why == "" {
 		lock, _ := s.disk.content(lockName)
 		return violation(Stuck, "%s waits for %q", x.name(actor), lock)
@@ -22,9 +21,9 @@ func (x *Explorer) checkWait(s *state, actor int) *Violation {
 	return nil
 }
 
-// block says what blocks every writer in this state, where the specification or a decision names it,
+// block says what blocks every writer of a pid namespace in this state, where the specification or a decision names it,
 // and whose lock it is; "" when nothing that may block does.
-func (x *Explorer) block(s *state) (why string, owner int) {
+func (x *Explorer) block(s *state, ns uint64) (why string, owner int) {
 	id := s.disk.id(lockName)
 	if id < 0 {
 		return "", -1
@@ -38,15 +37,11 @@ func (x *Explorer) block(s *state) (why string, owner int) {
 		}
 		return "", -1
 	}
-	for i, a := range x.drv.actors {
-		if a.pid != l.PID || s.isDead(i) {
-			continue
-		}
-		if x.world.forced() && strings.Contains(s.at[i].at.local.ended, l.Token) {
-			return "a lock put back after its hold had ended, its process alive", i
-		}
+	i := x.drawer(l.Token)
+	if x.world.forced() && i >= 0 && !s.isDead(i) && strings.Contains(s.at[i].at.local.ended, l.Token) {
+		return "a lock put back after its hold had ended, its process alive", i
 	}
-	if l.Proc != nil && x.world.foreign(l.Proc) {
+	if (i < 0 || s.isDead(i)) && l.Proc.PidNS != ns {
 		return "a holder of another pid namespace, dead there", -1
 	}
 	return "", -1
@@ -56,7 +51,7 @@ func (x *Explorer) block(s *state) (why string, owner int) {
 func (x *Explorer) checkDeath(s *state, actor int) {
 	switch step := s.at[actor].at.local.step; step {
 	case seam.BreakMismatch, seam.ReleaseMismatch, seam.BreakPutBackOpened, seam.ReleasePutBackOpened:
-		x.count("killed at " + string(step))
+		x.count("killed at " + x.place(step, actor))
 	}
 }
 
@@ -67,7 +62,7 @@ func (x *Explorer) finish(s *state) *Violation {
 	if v := x.checkRecords(s); v != nil {
 		return v
 	}
-	why, owner := x.block(s)
+	why, owner := x.block(s, 1)
 	if s.dead == 0 && !x.world.dirty() && why == "" {
 		if v := x.checkLeft(s); v != nil {
 			return v
@@ -149,6 +144,3 @@ func (x *Explorer) checkLeft(s *state) *Violation {
 	}
 	return nil
 }
-
-// foreign tells whether a process with this identity is of another pid namespace than the clean writer.
-func (w *World) foreign(id *proc.ID) bool { return id.PidNS != 1 }

@@ -52,7 +52,6 @@ func (x *Explorer) key(s *state) key {
 	num(s.kills)
 	if x.world.bound >= 0 {
 		num(s.last)
-		num(s.switched)
 	}
 	num(len(s.disk.names))
 	for _, e := range s.disk.names {
@@ -182,6 +181,10 @@ func (x *Explorer) maker(name string) int {
 		n = -1
 		if p, ok := format.Parse(name, logName); ok {
 			n = slices.IndexFunc(x.drv.actors, func(a *actor) bool { return a.pid == p.PID && a.tag == p.Tag })
+			// Two actors may be of one process; what they drew tells them apart.
+			if i := x.drawer(name[strings.LastIndexByte(name, '-')+1:]); n >= 0 && i >= 0 && x.drv.actors[i].pid == p.PID {
+				n = i
+			}
 		}
 		x.parsed[name] = n
 	}
@@ -243,13 +246,16 @@ func (x *Explorer) collect(s *state) {
 	})
 }
 
-// kill ends the actor's process.
+// kill ends the actor's process, and with it whoever else runs in it.
 func (x *Explorer) kill(s *state, actor int) {
-	s.dead |= 1 << actor
 	s.kills--
-	for _, h := range s.at[actor].files {
-		if h.open && h.write {
-			if n := s.disk.inode(h.id); n != nil {
+	for i, a := range x.drv.actors {
+		if a.pid != x.drv.actors[actor].pid {
+			continue
+		}
+		s.dead |= 1 << i
+		for _, h := range s.at[i].files {
+			if n := s.disk.inode(h.id); h.open && h.write && n != nil {
 				n.writing = false
 			}
 		}

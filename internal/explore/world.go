@@ -8,11 +8,32 @@ import (
 	"github.com/stile-lock/stile/internal/proc"
 )
 
+// Worlds are those that are searched, by name.
+var Worlds = []World{
+	// Without force nothing may break, in any schedule.
+	{Name: "two writers", jobs: "ww", deaths: 1, bound: -1},
+	{Name: "a writer and an unlock", jobs: "wu", deaths: 1, bound: -1},
+	{Name: "two breakers of one dead lock", jobs: "ww", deadLock: true, deaths: 1, bound: -1},
+	{Name: "a breaker and an unlock", jobs: "wu", deadLock: true, deaths: 1, bound: -1},
+	{Name: "two writers of one process at a dead lock", jobs: "wg", deadLock: true, deaths: 1, bound: -1},
+	{Name: "two pid namespaces at a dead lock", jobs: "wn", deadLock: true, deaths: 1, bound: -1},
+	{Name: "three writers", jobs: "www", bound: 3},
+	{Name: "three breakers of one dead lock", jobs: "www", deadLock: true, bound: 2},
+	{Name: "two breakers and a neighbour", jobs: "wwn", deadLock: true, bound: 2},
+
+	// With force what breaks must be what the specification says.
+	{Name: "a writer and a forced unlock", jobs: "wf", deaths: 1, bound: -1},
+	{Name: "two writers and a forced unlock", jobs: "wwf", deaths: 1, bound: 2},
+	{Name: "two breakers and a forced unlock", jobs: "wwf", deadLock: true, deaths: 1, bound: 2},
+	{Name: "three writers and a forced unlock", jobs: "wwwf", bound: 2},
+	{Name: "three breakers and a forced unlock", jobs: "wwwf", deadLock: true, bound: 2},
+}
+
 // World says who does what in which folder.
 type World struct {
 	Name string
 	// jobs are the actors': "w" writes, "u" unlocks, "f" unlocks with force; "n" writes from another
-	// pid namespace of the same host.
+	// pid namespace of the same host, "g" writes from the process of the first.
 	jobs      string
 	hardLinks bool
 	deadLock  bool     // a dead process's lock is there at first
@@ -54,28 +75,39 @@ func (w *World) forced() bool { return strings.Contains(w.jobs, "f") }
 // dirty tells whether something lies beside the log at first.
 func (w *World) dirty() bool { return w.deadLock || len(w.leftovers) > 0 }
 
-// stays tells whether a name may be there in the end.
-func (w *World) stays(string) bool { return false }
+// stays tells whether a name may be there in the end: a leftover of another pid namespace, which the
+// clean writer cannot judge.
+func (w *World) stays(name string) bool {
+	n, ok := format.Parse(name, logName)
+	return ok && n.Tag == tags[1]
+}
 
 // actors are those at work and, after them, two clean writers and an operator for the end.
 func (w *World) actors() []*actor {
 	var list []*actor
 	add := func(name string, j job, ns uint64) {
 		i := len(list)
+		tag := tags[ns-1]
+		if w.fault != nil && w.fault.oneTag {
+			tag = tags[0]
+		}
 		list = append(list, &actor{
-			name: name, pid: int64(101 + i), born: uint64(1000 + i), ns: ns, tag: tags[ns-1],
+			name: name, pid: int64(101 + i), born: uint64(1000 + i), ns: ns, tag: tag,
 			job: j, fault: w.fault, index: uint32(i + 1),
 		})
 	}
 	letter := 'A'
 	for _, c := range w.jobs {
 		switch c {
-		case 'w', 'n':
+		case 'w', 'n', 'g':
 			ns := uint64(1)
 			if c == 'n' {
 				ns = 2
 			}
 			add(string(letter), writes, ns)
+			if c == 'g' {
+				list[len(list)-1].pid, list[len(list)-1].born = list[0].pid, list[0].born
+			}
 			letter++
 		case 'u':
 			add("U", unlocks, 1)
