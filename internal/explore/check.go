@@ -22,19 +22,19 @@ func (v *Violation) Error() string { return v.Kind + ": " + v.Detail }
 
 // The kinds of violation.
 const (
-	Overwritten = "lock overwritten"       // a rename replaced a lock
-	LiveTaken   = "live lock taken"        // G2: a live holder's lock left its name, and not by a named residual
-	Unlinked    = "lock unlinked"          // a live holder's lock was removed under its name
-	NameTaken   = "live name taken"        // what a live process has beside the lock was touched by another
-	Unfenced    = "commit without lock"    // a commit landed although its lock was gone before the fence
-	RecordLost  = "record lost"            // G1: a record that was committed or acknowledged is not there
-	RecordTwice = "record twice"           // G1: a record is there more than once
-	Failed      = "unexpected error"       // an error other than one that says who is in the way
-	Stuck       = "stuck"                  // everybody waits, for nothing that the specification says blocks
-	SelfWait    = "waits for itself"       // a process waits for a lock of its own that it has done with
-	NotAtOnce   = "next writer must wait"  // the clean writer afterwards is not through at once
-	LeftOver    = "left beside the log"    // something is left that the specification does not name
-	NotDone     = "unlock did not unblock" // a block that unlock --force must clear is still there
+	Overwritten = "lock overwritten"      // a rename replaced a lock
+	LiveTaken   = "live lock taken"       // G2: a live holder's lock left its name, and not by a named residual
+	Unlinked    = "lock unlinked"         // a live holder's lock was removed under its name
+	NameTaken   = "live name taken"       // what a live process has beside the lock was touched by another
+	Unfenced    = "commit without lock"   // a commit landed although its lock was gone before the fence
+	RecordLost  = "record lost"           // G1: a record that was committed or acknowledged is not there
+	RecordTwice = "record twice"          // G1: a record is there more than once
+	Failed      = "unexpected error"      // an error other than one that says who is in the way
+	Stuck       = "stuck"                 // everybody waits, for nothing that the specification says blocks
+	SelfWait    = "waits for itself"      // a process waits for a lock of its own that it has done with
+	NotAtOnce   = "next writer must wait" // the clean writer afterwards is not through at once
+	LeftOver    = "left beside the log"   // something is left that the specification does not name
+	tooLarge    = "too large"             // the search, for its limit
 )
 
 func violation(kind, format string, args ...any) *Violation {
@@ -155,10 +155,8 @@ func (x *Explorer) checkCommit(before, after *state, actor int) *Violation {
 	l := x.lock(lockData)
 	isLate := !there || l == nil || l.Token != before.at[actor].at.local.token
 	taken, wasTaken := x.takenFrom(before, actor)
-	if isLate {
-		if !wasTaken || !taken.fenced {
-			return violation(Unfenced, "%s commits, and its lock was gone before its fence", x.name(actor))
-		}
+	unfenced := isLate && (!wasTaken || !taken.fenced)
+	if isLate && !unfenced {
 		x.count("commit after the lock was lost inside fence to rename, " + taken.cause.String())
 		mine := records(before.at[actor].read)
 		for _, r := range has {
@@ -173,7 +171,9 @@ func (x *Explorer) checkCommit(before, after *state, actor int) *Violation {
 		}
 		cause := none
 		how := "dropped by a commit whose lock was lost"
-		if isLate {
+		if unfenced {
+			// No residual: nothing lies between a fence and its rename but the rename.
+		} else if isLate {
 			cause = taken.cause
 		} else if m, ok := get(after.marks.late, r); ok {
 			cause, how = m.cause, "committed after the lock was lost, and dropped by the next"
@@ -185,6 +185,9 @@ func (x *Explorer) checkCommit(before, after *state, actor int) *Violation {
 		}
 		x.count("a record " + how + ", " + cause.String())
 		after.marks.gone = put(after.marks.gone, mark{what: r, cause: cause})
+	}
+	if unfenced {
+		return violation(Unfenced, "%s commits, and its lock was gone before its fence", x.name(actor))
 	}
 	return nil
 }

@@ -15,10 +15,12 @@ type Explorer struct {
 	parsed map[string]int
 	locks  map[string]*format.Lock
 	buf    []byte
-	trail  []Step
+	trail  []trace
 	found  *Violation
-	// Want, when set, is part of the message of the only violation that counts. Others end a schedule.
-	Want   string
+	// Want, when set, is part of the message of the only violation that counts. Others are passed over.
+	Want string
+	// Goal, when set, is a count at whose first mark the search ends, as at a violation.
+	Goal   string
 	result Result
 }
 
@@ -46,6 +48,27 @@ type Result struct {
 type Step struct {
 	Actor string
 	What  string // "dies", "gives up", or the step taken
+}
+
+// trace is a Step as it is kept during a search.
+type trace struct {
+	at *node
+	move
+}
+
+func (x *Explorer) steps() []Step {
+	var list []Step
+	for _, t := range x.trail {
+		what := t.at.at.op.String()
+		switch t.kind {
+		case dies:
+			what = "dies before " + what
+		case givesUp:
+			what = "gives up"
+		}
+		list = append(list, Step{x.name(t.actor), what})
+	}
+	return list
 }
 
 type moveKind uint8
@@ -86,7 +109,13 @@ func (x *Explorer) first() *state {
 	return s
 }
 
-func (x *Explorer) count(what string) { x.result.Counts[what]++ }
+// count notes that something happened that may, but is worth knowing of.
+func (x *Explorer) count(what string) {
+	x.result.Counts[what]++
+	if what == x.Goal && x.found == nil {
+		x.found = &Violation{Kind: what, Schedule: x.steps()}
+	}
+}
 
 // visit searches everything that can come after s, and returns in how many ways it can come about.
 func (x *Explorer) visit(s *state) float64 {
@@ -97,7 +126,7 @@ func (x *Explorer) visit(s *state) float64 {
 	}
 	x.seen[k] = visit{0, s.switched}
 	if x.world.limit > 0 && len(x.seen) > x.world.limit {
-		x.fail(violation("too large", "more than %d states", x.world.limit))
+		x.fail(violation(tooLarge, "more than %d states", x.world.limit))
 		return 0
 	}
 	todo := x.moves(s)
@@ -116,7 +145,8 @@ func (x *Explorer) visit(s *state) float64 {
 		next, v := x.apply(s, m)
 		if v != nil {
 			x.fail(v)
-		} else {
+		}
+		if x.found == nil {
 			n += x.visit(next)
 		}
 		x.trail = x.trail[:depth]
@@ -130,7 +160,7 @@ func (x *Explorer) visit(s *state) float64 {
 
 func (x *Explorer) fail(v *Violation) {
 	if x.found == nil && strings.Contains(v.Error(), x.Want) {
-		v.Schedule = append([]Step(nil), x.trail...)
+		v.Schedule = x.steps()
 		x.found = v
 	}
 }
@@ -189,15 +219,7 @@ func (x *Explorer) switches(s *state, i int, ready []int) int {
 
 // apply makes a move. On a violation the state returned is the one in which it shows.
 func (x *Explorer) apply(s *state, m move) (*state, *Violation) {
-	n := s.at[m.actor]
-	what := n.at.op.String()
-	switch m.kind {
-	case dies:
-		what = "dies before " + what
-	case givesUp:
-		what = "gives up"
-	}
-	x.trail = append(x.trail, Step{x.name(m.actor), what})
+	x.trail = append(x.trail, trace{s.at[m.actor], m})
 	next := s.clone()
 	if m.kind == dies {
 		x.kill(next, m.actor)
@@ -214,12 +236,14 @@ func (x *Explorer) apply(s *state, m move) (*state, *Violation) {
 		next.switched = x.switches(s, m.actor, ready)
 		next.last = m.actor
 	}
+	var wait *Violation
 	if m.kind == givesUp {
-		if v := x.checkWait(s, m.actor); v != nil {
-			return next, v
-		}
+		wait = x.checkWait(s, m.actor)
 	}
-	return next, x.step(s, next, m.actor, m.kind == givesUp)
+	if v := x.step(s, next, m.actor, m.kind == givesUp); v != nil {
+		return next, v
+	}
+	return next, wait
 }
 
 // step takes the actor's step in next, a copy of s.

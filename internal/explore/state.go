@@ -45,8 +45,15 @@ func (x *Explorer) key(s *state) key {
 	b := x.buf[:0]
 	num := func(n int) { b = binary.AppendVarint(b, int64(n)) }
 	str := func(t string) { num(len(t)); b = append(b, t...) }
-	for _, n := range s.at {
-		num(n.id)
+	for i, n := range s.at {
+		switch {
+		case s.isDead(i):
+			num(-1) // what it has lived through does nothing any more
+		case n.at.op.kind == opEnd && !x.world.forced():
+			num(-2 - int(n.at.local.outcome)) // nobody asks it to go on, and none of its locks can come back
+		default:
+			num(n.id)
+		}
 	}
 	num(int(s.dead))
 	num(s.kills)

@@ -25,8 +25,8 @@ var Worlds = []World{
 	{Name: "a writer and a forced unlock", jobs: "wf", deaths: 1, bound: -1},
 	{Name: "two writers and a forced unlock", jobs: "wwf", deaths: 1, bound: 2},
 	{Name: "two breakers and a forced unlock", jobs: "wwf", deadLock: true, deaths: 1, bound: 2},
-	{Name: "three writers and a forced unlock", jobs: "wwwf", bound: 2},
-	{Name: "three breakers and a forced unlock", jobs: "wwwf", deadLock: true, bound: 2},
+	{Name: "three writers and a forced unlock", jobs: "wwwf", bound: 1},
+	{Name: "three breakers and a forced unlock", jobs: "wwwf", deadLock: true, bound: 1},
 }
 
 // World says who does what in which folder.
