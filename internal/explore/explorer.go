@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stile-lock/stile/internal/format"
@@ -19,6 +20,8 @@ type Explorer struct {
 	found  *Violation
 	// Want, when set, is part of the message of the only violation that counts. Others are passed over.
 	Want string
+	// Lead is how every schedule begins; the search is of what can follow.
+	Lead []Step
 	// Goal, when set, is a count at whose first mark the search ends, as at a violation.
 	Goal   string
 	result Result
@@ -98,6 +101,18 @@ func New(w *World) *Explorer {
 func (x *Explorer) Run() (Result, *Violation) {
 	defer x.drv.close()
 	s := x.first()
+	if len(x.Lead) > 0 {
+		s.kills += len(x.Lead)
+		for _, step := range x.Lead {
+			i := slices.IndexFunc(x.drv.actors, func(a *actor) bool { return a.name == step.Actor })
+			next, ok, v := x.follow(s, i, step.What)
+			if v != nil || !ok {
+				return x.result, v
+			}
+			s = next
+		}
+		s.kills, s.switched = x.world.deaths, 0
+	}
 	x.result.Schedules = x.visit(s)
 	x.result.States = len(x.seen)
 	x.result.Histories, x.result.Runs, x.result.Gates = x.drv.nodes, x.drv.runs, x.drv.steps

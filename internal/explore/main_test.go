@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -72,15 +71,23 @@ const schedules = "testdata/schedules"
 // save keeps a schedule that broke something.
 func save(t *testing.T, w *World, v *Violation) string {
 	t.Helper()
-	what := cmp.Or(v.Kind)
+	what := v.Kind
 	if w.fault != nil {
-		what = w.fault.name
+		what = w.fault.name + " " + what
 	}
-	class := ""
 	if !w.hardLinks {
-		class = ", no hard links"
+		what += " no hard links"
 	}
-	name := filepath.Join(schedules, strings.ReplaceAll(what+class+" ("+w.Name+").txt", " ", "-"))
+	plain := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r == '-' {
+			return r
+		}
+		if r == ' ' || r == ':' {
+			return '-'
+		}
+		return -1
+	}
+	name := filepath.Join(schedules, strings.Map(plain, what)+".txt")
 	if err := os.MkdirAll(schedules, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -141,5 +141,3 @@ func replay(t *testing.T, w *World, s *Saved) (x *Explorer, passed int, v *Viola
 	})
 	return x, passed, v
 }
-
-func residuals() []string { return nil }

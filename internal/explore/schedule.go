@@ -82,7 +82,7 @@ func ParseSaved(text string) (*Saved, error) {
 func (x *Explorer) Replay(steps []Step) (passed int, v *Violation) {
 	defer x.drv.close()
 	s := x.first()
-	s.kills = len(steps)
+	s.kills, x.world.bound = len(steps), -1
 	for _, step := range steps {
 		i := slices.IndexFunc(x.drv.actors, func(a *actor) bool { return a.name == step.Actor })
 		if i < 0 || i >= x.world.mains() {
@@ -102,9 +102,9 @@ func (x *Explorer) Replay(steps []Step) (passed int, v *Violation) {
 	for {
 		todo := x.moves(s)
 		if len(todo) == 0 {
-			return passed, x.finish(s)
+			return passed, x.wanted(x.finish(s))
 		}
-		next, v := x.apply(s, todo[0])
+		next, v := x.try(s, todo[0])
 		if v != nil {
 			return passed, v
 		}
@@ -123,7 +123,7 @@ func (x *Explorer) follow(s *state, actor int, what string) (next *state, ok boo
 		m := move{actor, moves}
 		switch here := o.String() == wanted; {
 		case here && death:
-			next, v := x.apply(s, move{actor, dies})
+			next, v := x.try(s, move{actor, dies})
 			return next, true, v
 		case o.kind == opSleep && what == "gives up" && slices.Contains(x.moves(s), move{actor, givesUp}):
 			m.kind = givesUp
@@ -131,11 +131,24 @@ func (x *Explorer) follow(s *state, actor int, what string) (next *state, ok boo
 			return before, false, nil
 		}
 		at := o.String()
-		if s, v = x.apply(s, m); v != nil {
+		if s, v = x.try(s, m); v != nil {
 			return s, true, v
 		}
 		if at == what || m.kind == givesUp {
 			return s, true, nil
 		}
 	}
+}
+
+// try makes a move, and passes over a violation that is not the one looked for.
+func (x *Explorer) try(s *state, m move) (*state, *Violation) {
+	next, v := x.apply(s, m)
+	return next, x.wanted(v)
+}
+
+func (x *Explorer) wanted(v *Violation) *Violation {
+	if v == nil || !strings.Contains(v.Error(), x.Want) {
+		return nil
+	}
+	return v
 }
