@@ -34,6 +34,9 @@ func (g *gatedFS) op(what string, f func() error) error {
 }
 
 func (g *gatedFS) Create(name string, perm fs.FileMode) (file vfs.File, err error) {
+	if strings.Contains(name, ".tmp-") {
+		g.x.reading = true
+	}
 	err = g.op("create "+name, func() error {
 		f, err := g.FS.Create(name, perm)
 		if err == nil {
@@ -48,6 +51,9 @@ func (g *gatedFS) Open(name string) (file vfs.File, err error) {
 	err = g.op("open "+name, func() error {
 		if name == lockPath {
 			g.x.sawLock = g.x.r.lockNow()
+			if g.x.reading {
+				g.x.moved = false // this is the fence
+			}
 		}
 		f, err := g.FS.Open(name)
 		if err == nil {
@@ -82,11 +88,21 @@ func (g *gatedFS) Rename(oldname, newname string) error {
 		if oldname == lockPath {
 			g.x.moves()
 		}
+		if newname == logPath {
+			g.x.reading = false
+			data, _ := r.mem.Get(lockPath)
+			if l, err := format.ParseLock(data); err != nil || l.Token != g.x.token || g.x.moved {
+				r.window = true
+			}
+		}
 		return g.FS.Rename(oldname, newname)
 	})
 }
 
 func (g *gatedFS) Remove(name string) error {
+	if strings.Contains(name, ".tmp-") {
+		g.x.reading = false
+	}
 	return g.op("remove "+name, func() error {
 		if name == lockPath {
 			g.x.moves()
@@ -99,7 +115,16 @@ func (g *gatedFS) Lstat(name string) (vfs.Info, error) {
 	if g.x.died {
 		return vfs.Info{}, vfstest.ErrKilled
 	}
-	return g.FS.Lstat(name) // of the guarded file, or a name of its own
+	if name != logPath || !g.x.reading {
+		return g.FS.Lstat(name) // a name of its own; or only to know that it is a regular file
+	}
+	var info vfs.Info
+	err := g.op("lstat "+name, func() (err error) {
+		info, err = g.FS.Lstat(name)
+		g.x.saw(fmt.Sprint(info.Ino, info.Size))
+		return err
+	})
+	return info, err
 }
 
 func (g *gatedFS) List(dir, prefix string) (names []string, err error) {
@@ -133,6 +158,7 @@ func (x *actor) moves() {
 		return
 	}
 	owner := x.r.procs[l.PID-1]
+	owner.moved = true
 	switch {
 	case owner == x:
 		if owner.token == l.Token {

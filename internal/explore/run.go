@@ -35,6 +35,7 @@ type run struct {
 	dead   map[int64]bool
 	deaths int
 	faults []string
+	window bool // a commit landed whose lock was taken away since its fence
 }
 
 // actor is a process of a run, seen from the scheduler.
@@ -55,6 +56,8 @@ type actor struct {
 	gaveUp             bool
 	rand               *rand.ChaCha8
 	token              string // of its live hold
+	moved              bool   // its lock was, since its fence
+	reading            bool   // a temp file is written: the guarded file is about to be looked at
 }
 
 func newRun(w World, seed maphash.Seed) *run {
@@ -277,7 +280,7 @@ func (r *run) blocked() bool {
 func (r *run) final() []string {
 	var faults []string
 	if slices.ContainsFunc(r.procs, func(x *actor) bool { return !x.done && x.waits < r.w.Waits }) && !r.blocked() {
-		faults = append(faults, Stuck)
+		faults = append(faults, r.stuck())
 	}
 	// All processes end, and one more writes.
 	for _, x := range r.procs {
@@ -299,11 +302,36 @@ func (r *run) final() []string {
 	for _, x := range r.procs {
 		n := strings.Count(string(data), x.p.record+"\n")
 		if x.p.said && n != 1 || n > 1 {
-			faults = append(faults, LostRecord)
+			kind := LostRecord
+			if r.window {
+				kind = LostInWindow
+			}
+			faults = append(faults, kind)
 			break
 		}
 	}
 	return faults
+}
+
+// stuck says what kind of wait for ever this is. One for a process that has done what it had to do, and
+// lives on with an old lock of its own in the way, is over as soon as that process writes again.
+func (r *run) stuck() string {
+	data, _ := r.mem.Get(lockPath)
+	l, err := format.ParseLock(data)
+	if err != nil || l.PID < 1 || l.PID > int64(len(r.procs)) {
+		return Stuck
+	}
+	owner := r.procs[l.PID-1]
+	if !owner.done || owner.died {
+		return Stuck
+	}
+	o := r.options(l.PID, nil)
+	o.Seams.Process = owner.p.opts.Seams.Process // it remembers
+	o.Seams.Rand = rand.NewChaCha8([32]byte{byte(l.PID), 1})
+	if update(context.Background(), o, "again") != nil {
+		return Stuck
+	}
+	return CameBack
 }
 
 // update is the read-modify-write of a record, again when the lock was lost.
@@ -319,7 +347,7 @@ func update(ctx context.Context, o lockfile.Options, record string) error {
 		}
 		rerr := h.Release()
 		switch {
-		case errors.Is(err, lockfile.ErrLost):
+		case errors.Is(err, lockfile.ErrLost), errors.Is(err, lockfile.ErrStale):
 			continue
 		case err != nil:
 			return err
