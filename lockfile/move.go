@@ -110,6 +110,11 @@ func (l *lock) returnLock(moved string, steps moveSteps) error {
 	if err != nil {
 		return err
 	}
+	if len(start) == 0 {
+		// Its maker has made the name and not yet written, and will write into the moved file: a copy
+		// would stay empty under the lock's name, and block everybody. The maker's fence finds the loss.
+		return nil
+	}
 	var rest io.Reader = bytes.NewReader(nil)
 	if !whole {
 		rest = from
