@@ -61,7 +61,12 @@ func testJudgedReplaced(w *world) {
 	w.dies(66)
 	w.plant("log.lock", lockOf(66, testHost))
 	hook, reached, resume := stall(seam.BreakJudged)
-	slow, waiting := waits(onStep(w.actor(7), hook))
+	slow, waiting := waits(onStep(w.actor(7), func(s seam.Step) {
+		hook(s)
+		if s == seam.BreakRenamed {
+			w.t.Error("the fresh lock was moved")
+		}
+	}))
 	done := in(func() error { return update(w.t.Context(), w.path, slow, "slow") })
 	<-reached
 	h, err := Acquire(w.t.Context(), w.path, w.actor(8))
@@ -263,7 +268,12 @@ func testUnlockForce(w *world) {
 	// What was shown and what is removed are one lock.
 	w.plant("log.lock", lockOf(7, testHost))
 	newer := lockOf(8, testHost)
-	_, err = Unlock(w.t.Context(), w.path, UnlockOptions{Force: true, Seams: w.actor(9).Seams, Show: func(State) {
+	o := onStep(w.actor(9), func(s seam.Step) {
+		if s == seam.BreakRenamed {
+			w.t.Error("a lock that was not shown was moved")
+		}
+	})
+	_, err = Unlock(w.t.Context(), w.path, UnlockOptions{Force: true, Seams: o.Seams, Show: func(State) {
 		w.plant("log.lock", newer)
 	}})
 	if !errors.Is(err, ErrChanged) || w.read("log.lock") != newer {

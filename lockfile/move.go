@@ -39,7 +39,15 @@ func (l *lock) moveAway() (moved string, err error) {
 		return "", err
 	}
 	moved = format.Make(l.path, format.Broken, "", l.s.Process.Tag(), l.s.Process.Self().PID, attempt)
-	return moved, l.s.FS.Rename(l.name, moved)
+	err = l.s.FS.Rename(l.name, moved)
+	if err != nil {
+		// Only this attempt can have made the name: if it is there the move has happened, whatever
+		// became of the answer.
+		if _, lerr := l.s.FS.Lstat(moved); lerr == nil {
+			err = nil
+		}
+	}
+	return moved, err
 }
 
 // settle looks at a moved lock. The one expected is removed; any other is put back under the lock's
