@@ -128,10 +128,15 @@ func verdict(err error) outcome {
 		return done
 	case errors.Is(err, lockfile.ErrHeld):
 		return blocked
-	case errors.Is(err, lockfile.ErrLost):
+	case again(err):
 		return lost
 	}
 	return failed
+}
+
+// again tells whether a commit was refused because of what others did meanwhile.
+func again(err error) bool {
+	return errors.Is(err, lockfile.ErrLost) || errors.Is(err, lockfile.ErrStale)
 }
 
 // write is the whole read-modify-write, begun again when the lock was lost before the commit.
@@ -152,7 +157,7 @@ func (e *env) write(id string) error {
 		e.port.local.token = ""
 		e.port.local.ended += hold.Token()
 		switch {
-		case errors.Is(err, lockfile.ErrLost) && try < retries:
+		case again(err) && try < retries:
 			continue
 		case err != nil:
 			return err

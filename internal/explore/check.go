@@ -133,9 +133,9 @@ func (x *Explorer) checkTaking(before, after *state, actor int, o op) *Violation
 	if cause == none {
 		return violation(LiveTaken, "%s: %v after %s, and %s holds it", x.name(actor), o, n.at.local.step, x.name(holder))
 	}
-	h := before.at[holder].at
-	fenced := h.local.step == seam.CommitFenced ||
-		h.local.step == seam.CommitTempWritten && h.op.kind != opOpen && h.op.name == lockName
+	h := before.at[holder]
+	fenced := h.looked == seam.CommitTempWritten &&
+		(h.at.local.step == seam.CommitTempWritten || h.at.local.step == seam.CommitFenced)
 	after.marks.taken = put(after.marks.taken, mark{what: what, cause: cause, fenced: fenced})
 	x.count("a live holder's lock moved, " + cause.String())
 	return nil
@@ -177,7 +177,7 @@ func (x *Explorer) checkCommit(before, after *state, actor int) *Violation {
 			cause = taken.cause
 		} else if m, ok := get(after.marks.late, r); ok {
 			cause, how = m.cause, "committed after the lock was lost, and dropped by the next"
-		} else if wasTaken {
+		} else if wasTaken && taken.fenced {
 			cause, how = taken.cause, "dropped by a commit whose lock was lost and came back"
 		}
 		if cause == none {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stile-lock/stile/internal/proc"
+	"github.com/stile-lock/stile/internal/seam"
 )
 
 // node is what one actor has lived through: the results of all its steps so far. The code is
@@ -26,6 +27,7 @@ type node struct {
 	creates int
 	read    string // the log as last read
 	seen    sight
+	looked  seam.Step // the last named step when it last opened the lock
 }
 
 // handle is an open file.
@@ -91,7 +93,7 @@ func (d *driver) node(actor int, parent *node, via obs, run *instance) *node {
 	d.kept[d.next] = n
 	d.next = (d.next + 1) % maxRuns
 	if parent != nil {
-		n.files, n.creates, n.read, n.seen = parent.files, parent.creates, parent.read, parent.seen
+		n.files, n.creates, n.read, n.seen, n.looked = parent.files, parent.creates, parent.read, parent.seen, parent.looked
 		n.learn(parent.at.op, via)
 	}
 	return n
@@ -165,6 +167,7 @@ func (n *node) learn(o op, r obs) {
 		n.files = append(slices.Clip(n.files), handle{id: r.file, name: o.name, open: true})
 		if o.name == lockName {
 			n.seen = sight{there: true, id: r.file}
+			n.looked = n.parent.at.local.step
 		}
 		if o.name == logName {
 			n.read = ""

@@ -132,7 +132,7 @@ func (x *Explorer) do(s *state, actor int) obs {
 	return r
 }
 
-func (r *obs) describe(n *inode) { r.mode, r.size = n.mode, int64(len(n.data)) }
+func (r *obs) describe(n *inode) { r.file, r.mode, r.size = n.id, n.mode, int64(len(n.data)) }
 
 // lives answers for proc.Judge: what asker can know of the process that the step names.
 func (x *Explorer) lives(s *state, asker int, o op) proc.Judgement {
