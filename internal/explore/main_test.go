@@ -101,8 +101,15 @@ func TestEverySchedule(t *testing.T) {
 	for _, w := range Worlds {
 		for _, class := range Classes {
 			t.Run(w.Name+", "+class, func(t *testing.T) {
+				t.Parallel()
 				w := world(t, w.Name, class)
-				clean(t, w)
+				if nightly {
+					w.deepen()
+				}
+				r := clean(t, w)
+				if w.forced() && r.Counts["a live holder's lock moved, forced out"] == 0 {
+					t.Error("no lock was ever forced out: the search shows nothing")
+				}
 			})
 		}
 	}

@@ -33,6 +33,7 @@ var planted = []struct {
 	{fault: neighbourSwept, world: "two pid namespaces at a dead lock", kind: NameTaken, want: "claim"},
 	// What that does in the end: two breakers at once.
 	{fault: neighbourSwept, world: "two breakers and a neighbour", kind: LiveTaken, want: LiveTaken},
+	{fault: staleCommitted, world: "two writers and a forced unlock", kind: RecordLost},
 	{fault: endedForgotten, world: "two writers and a forced unlock", kind: SelfWait, want: SelfWait},
 }
 

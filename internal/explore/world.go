@@ -45,6 +45,20 @@ type World struct {
 	fault     *fault
 }
 
+// deepen makes the world larger, for searches that may take minutes.
+func (w *World) deepen() {
+	switch {
+	case w.bound >= 0 && w.mains() == 4:
+		w.bound++
+	case w.bound >= 0 && w.forced():
+		w.bound++
+	case w.bound == 2:
+		w.bound = 3
+	case w.bound >= 0:
+		w.deaths = 1
+	}
+}
+
 func (w *World) String() string {
 	s := w.Name
 	if w.hardLinks {
