@@ -24,7 +24,7 @@ var Worlds = []World{
 	// With force what breaks must be what the specification says.
 	{Name: "a writer and a forced unlock", jobs: "wf", deaths: 1, bound: -1},
 	{Name: "two writers and a forced unlock", jobs: "wwf", deaths: 1, bound: 2},
-	{Name: "two breakers and a forced unlock", jobs: "wwf", deadLock: true, deaths: 1, bound: 2},
+	{Name: "two breakers and a forced unlock", jobs: "wwf", deadLock: true, deaths: 1, bound: 1},
 	{Name: "three writers and a forced unlock", jobs: "wwwf", bound: 1},
 	{Name: "three breakers and a forced unlock", jobs: "wwwf", deadLock: true, bound: 1},
 }
