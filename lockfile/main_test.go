@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 type order struct {
 	Path  string
 	Class string
-	Do    string // update, unlock, force
+	Do    string // update, unlock, force, cycle
 	ID    string // the record that an update adds
 	// At these steps: say so on stdout and wait for a line on stdin; kill yourself.
 	Pause, Kill seam.Step
@@ -78,6 +78,8 @@ func childMain(text string) int {
 				break
 			}
 		}
+	case "cycle":
+		return cycle(o.Path, in)
 	case "unlock", "force":
 		_, err = Unlock(context.Background(), o.Path, UnlockOptions{Force: o.Do == "force", Seams: set})
 	}
@@ -89,13 +91,13 @@ func childMain(text string) int {
 }
 
 type child struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Reader
 }
 
-func start(t *testing.T, o order) *child {
+func start(t testing.TB, o order) *child {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
