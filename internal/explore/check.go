@@ -75,7 +75,7 @@ func (x *Explorer) check(before, after *state, actor int, o op, r obs) *Violatio
 			x.count("a moved lock dropped, its name taken, at " + x.place(step, actor))
 		}
 	}
-	if r.errno != 0 {
+	if r.refused() {
 		return nil
 	}
 	switch o.kind {

@@ -16,7 +16,7 @@ import (
 // releaseByUnlink looks at the lock under its name and then removes that name, as a release must not.
 var releaseByUnlink = &fault{name: "release by unlink", fs: func(base vfs.FS, e *env) vfs.FS {
 	return &faultyFS{FS: base, rename: func(from, to string) error {
-		if from != folder+"/"+lockName || e.port.local.step == seam.BreakConfirmed {
+		if basename(from) != lockName || e.port.local.step == seam.BreakConfirmed {
 			return base.Rename(from, to)
 		}
 		data, err := readAll(base, from)
@@ -133,12 +133,66 @@ var staleCommitted = &fault{name: "commit over a changed log", fs: func(base vfs
 	}}
 }}
 
+// The rest are for the checks that none of the above would fail.
+
+// claimLeft never takes a claim away.
+var claimLeft = &fault{name: "claim left", fs: func(base vfs.FS, _ *env) vfs.FS {
+	return &faultyFS{FS: base, remove: func(name string) error {
+		if role(basename(name)) == "claim" {
+			return nil
+		}
+		return base.Remove(name)
+	}}
+}}
+
+// deadTakenForAlive never believes that a holder is dead.
+var deadTakenForAlive = &fault{name: "dead holder taken for alive", judge: func(judge judgeFunc, _ *env) judgeFunc {
+	return func(h proc.Holder, near string) proc.Judgement {
+		j := judge(h, near)
+		if h.Proc != nil {
+			j.Verdict = proc.Alive
+		}
+		return j
+	}
+}}
+
+// commitForgotten reports a commit that has not been made.
+var commitForgotten = &fault{name: "commit forgotten", fs: func(base vfs.FS, _ *env) vfs.FS {
+	return &faultyFS{FS: base, rename: func(from, to string) error {
+		if basename(to) == logName {
+			return base.Remove(from)
+		}
+		return base.Rename(from, to)
+	}}
+}}
+
+// recordRepeated writes its record twice.
+var recordRepeated = &fault{name: "record repeated", fs: func(base vfs.FS, e *env) vfs.FS {
+	return &faultyFS{FS: base, created: func(name string, f vfs.File) vfs.File {
+		if role(basename(name)) == "tmp" {
+			return &twice{f, e.name + "\n"}
+		}
+		return f
+	}}
+}}
+
+type twice struct {
+	vfs.File
+	more string
+}
+
+func (t *twice) Write(b []byte) (int, error) {
+	n, err := t.File.Write(append(b[:len(b):len(b)], t.more...))
+	return min(n, len(b)), err
+}
+
 // endedForgotten is the remedy of decision 0102 left out.
 var endedForgotten = &fault{name: "own ended lock not known again", forgets: true}
 
 var faults = []*fault{
 	releaseByUnlink, breakWithoutConfirm, breakWithoutClaim, putBackByRename, fenceSkipped, sweepByAge,
 	claimNameReused, neighbourSwept, staleCommitted, endedForgotten,
+	claimLeft, deadTakenForAlive, commitForgotten, recordRepeated,
 }
 
 type randFunc func([]byte) (int, error)

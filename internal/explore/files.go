@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"io/fs"
-	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -24,7 +23,8 @@ type files struct {
 	opened int
 }
 
-func basename(name string) string { return path.Base(name) }
+// basename cuts a path after its last separator, of whichever system.
+func basename(name string) string { return name[strings.LastIndexAny(name, `/\\`)+1:] }
 
 // failure turns the result of a step into the error that the system would give.
 func failure(r obs, what, name string) error {

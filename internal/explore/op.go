@@ -69,6 +69,9 @@ type obs struct {
 	how   signal
 }
 
+// refused tells whether the step had no effect.
+func (r obs) refused() bool { return r.errno != 0 }
+
 // signal is what else an actor can be told.
 type signal uint8
 

@@ -34,6 +34,12 @@ var planted = []struct {
 	// What that does in the end: two breakers at once.
 	{fault: neighbourSwept, world: "two breakers and a neighbour", kind: LiveTaken, want: LiveTaken},
 	{fault: staleCommitted, world: "two writers and a forced unlock", kind: RecordLost},
+	{fault: claimLeft, world: "two breakers of one dead lock", kind: Stuck, want: Stuck},
+	{fault: claimLeft, world: "two breakers of one dead lock", kind: LeftOver, want: LeftOver},
+	{fault: deadTakenForAlive, world: "a breaker and an unlock", kind: Stuck},
+	{fault: deadTakenForAlive, world: "a breaker and an unlock", kind: NotAtOnce, want: NotAtOnce},
+	{fault: commitForgotten, world: "two writers", kind: RecordLost},
+	{fault: recordRepeated, world: "two writers", kind: RecordTwice},
 	{fault: endedForgotten, world: "two writers and a forced unlock", kind: SelfWait, want: SelfWait},
 }
 
@@ -85,7 +91,7 @@ func first(t *testing.T, name, class string, f *fault, set func(*Explorer)) *Vio
 // must break as it did; without, nothing may break.
 func TestSavedSchedules(t *testing.T) {
 	files, err := filepath.Glob(schedules + "/*.txt")
-	if err != nil || len(files) < len(planted) {
+	if err != nil || len(files) < 2*len(planted) {
 		t.Fatalf("only %d saved schedules, %v", len(files), err)
 	}
 	for _, name := range files {
@@ -138,4 +144,29 @@ func replay(t *testing.T, w *World, s *Saved) (x *Explorer, passed int, v *Viola
 		passed, v = x.Replay(s.Steps)
 	})
 	return x, passed, v
+}
+
+// TestEveryKindIsPlanted holds the list of planted bugs against the kinds of violation.
+func TestEveryKindIsPlanted(t *testing.T) {
+	for _, kind := range []string{
+		Overwritten, LiveTaken, Unlinked, NameTaken, Unfenced, RecordLost, RecordTwice, Failed, Stuck, SelfWait,
+		NotAtOnce, LeftOver,
+	} {
+		found := false
+		for _, p := range planted {
+			found = found || p.kind == kind
+		}
+		if !found {
+			t.Errorf("no bug shows %q", kind)
+		}
+	}
+	for _, f := range faults {
+		found := false
+		for _, p := range planted {
+			found = found || p.fault == f
+		}
+		if !found {
+			t.Errorf("%s is in no world", f.name)
+		}
+	}
 }

@@ -23,6 +23,7 @@ var Worlds = []World{
 
 	// With force what breaks must be what the specification says.
 	{Name: "a writer and a forced unlock", jobs: "wf", deaths: 1, bound: -1},
+	{Name: "a breaker and a forced unlock", jobs: "wf", deadLock: true, deaths: 1, bound: -1},
 	{Name: "two writers and a forced unlock", jobs: "wwf", deaths: 1, bound: 2},
 	{Name: "two breakers and a forced unlock", jobs: "wwf", deadLock: true, deaths: 1, bound: 1},
 	{Name: "three writers and a forced unlock", jobs: "wwwf", bound: 1},
@@ -141,7 +142,9 @@ func (w *World) disk() disk {
 	id := 1000 * 1000
 	put := func(name, data string) {
 		id++
-		d.create(name, id, regular)
+		if errno := d.create(name, id, regular); errno != 0 {
+			panic(errno)
+		}
 		n := d.inode(id)
 		n.data, n.writing = data, false
 	}
