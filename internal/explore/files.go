@@ -24,7 +24,7 @@ type files struct {
 }
 
 // basename cuts a path after its last separator, of whichever system.
-func basename(name string) string { return name[strings.LastIndexAny(name, `/\\`)+1:] }
+func basename(name string) string { return name[strings.LastIndexAny(name, `/\`)+1:] }
 
 // failure turns the result of a step into the error that the system would give.
 func failure(r obs, what, name string) error {

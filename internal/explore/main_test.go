@@ -104,12 +104,30 @@ func save(t *testing.T, w *World, v *Violation) string {
 	return name
 }
 
+// TestThreeWritersWhole searches three writers without a bound and without a death.
+func TestThreeWritersWhole(t *testing.T) {
+	if !nightly {
+		t.Skip("minutes: set STILE_NIGHTLY=1")
+	}
+	for _, class := range Classes {
+		t.Run(class, func(t *testing.T) {
+			w := world(t, "three writers", class)
+			w.bound = -1
+			clean(t, w)
+		})
+	}
+}
+
+// TestEverySchedule searches all worlds: those of two exhaustively, with a death anywhere.
 func TestEverySchedule(t *testing.T) {
 	for _, w := range Worlds {
 		for _, class := range Classes {
 			t.Run(w.Name+", "+class, func(t *testing.T) {
 				t.Parallel()
 				w := world(t, w.Name, class)
+				if testing.Short() && (w.mains() > 2 || w.deadLock) {
+					t.Skip("many states: not with -short")
+				}
 				if nightly {
 					w.deepen()
 				}

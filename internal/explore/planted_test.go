@@ -48,6 +48,9 @@ const maxBound = 4
 
 // TestPlantedBugs shows that each check sees what it is for.
 func TestPlantedBugs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: TestSavedSchedules replays what it finds")
+	}
 	for _, p := range planted {
 		for _, class := range Classes {
 			t.Run(p.fault.name+", "+p.kind+", "+class, func(t *testing.T) {

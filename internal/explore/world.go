@@ -67,6 +67,9 @@ func (w *World) String() string {
 	} else {
 		s += ", no hard links"
 	}
+	if w.deaths > 0 {
+		s += ", a death anywhere"
+	}
 	if w.bound >= 0 {
 		s += fmt.Sprintf(", %d preemptions", w.bound)
 	}
