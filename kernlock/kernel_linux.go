@@ -2,8 +2,11 @@ package kernlock
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +30,7 @@ type kernelFile struct {
 
 // lookKernel reads the kernel's lists. A nil view answers "unknown".
 func lookKernel() *kernelView {
-	b, err := os.ReadFile("/proc/locks")
+	locks, err := readLocks()
 	if err != nil {
 		return nil
 	}
@@ -36,9 +39,83 @@ func lookKernel() *kernelView {
 		return nil
 	}
 	return &kernelView{
-		locks:   parseLocks(b),
+		locks:   locks,
 		initial: proc.InInitialPIDNamespace(),
 		mounts:  parseMounts(mounts),
+	}
+}
+
+// readLocks reads the kernel's list of locks.
+//
+// The kernel gives the list in pieces of a page and counts entries from its
+// beginning for each: a lock that is let go between two pieces makes it leave
+// out another one, which is held all the while. So a list of more than one
+// piece is read several times, and what any reading shows counts.
+func readLocks() (map[kernelFile]*kernelFacts, error) {
+	var all map[kernelFile]*kernelFacts
+	for range 3 {
+		b, pieces, err := readPieces("/proc/locks")
+		if err != nil {
+			return nil, err
+		}
+		all = mergeLocks(all, parseLocks(b))
+		if pieces <= 1 {
+			break
+		}
+	}
+	return all, nil
+}
+
+// readPieces reads a file and says in how many pieces it came.
+func readPieces(path string) (b []byte, pieces int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = f.Close() }()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 {
+			b = append(b, buf[:n]...)
+			pieces++
+		}
+		if errors.Is(err, io.EOF) {
+			return b, pieces, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// mergeLocks adds to one reading of the list what another shows.
+func mergeLocks(all, more map[kernelFile]*kernelFacts) map[kernelFile]*kernelFacts {
+	if all == nil {
+		return more
+	}
+	for file, m := range more {
+		a := all[file]
+		if a == nil {
+			all[file] = m
+			continue
+		}
+		if a.state != KernelHeld {
+			a.state, a.shared = m.state, m.shared
+		}
+		a.waiters = max(a.waiters, m.waiters)
+		for _, pid := range m.pids {
+			a.addPID(pid)
+		}
+	}
+	return all
+}
+
+// addPID notes a holder, once: where one lock was let go between two pieces
+// another may be missing, and where one was taken another is there twice.
+func (k *kernelFacts) addPID(pid int) {
+	if !slices.Contains(k.pids, pid) {
+		k.pids = append(k.pids, pid)
 	}
 }
 
@@ -78,7 +155,7 @@ func parseLocks(b []byte) map[kernelFile]*kernelFacts {
 			k.shared = string(f[3]) == "READ"
 			// 0 is a process that this namespace cannot number.
 			if pid, err := strconv.Atoi(string(f[4])); err == nil && pid > 0 {
-				k.pids = append(k.pids, pid)
+				k.addPID(pid)
 			}
 		}
 	}

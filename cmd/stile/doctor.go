@@ -95,6 +95,7 @@ type workFolder struct {
 
 func newWorkFolder(dir, pattern string) (*workFolder, error) {
 	signals := catchSignals()
+	signals.ready()
 	w := &workFolder{}
 	w.mu.Lock()
 	go func() {

@@ -74,6 +74,7 @@ type endedBySignal struct{ number int }
 func (e *endedBySignal) Error() string { return fmt.Sprintf("ended by signal %d", e.number) }
 
 func (plan *runPlan) run() (int, error) {
+	signals := catchSignals()
 	path, err := findCommand(plan.argv[0])
 	if err != nil {
 		return 0, err
@@ -82,7 +83,6 @@ func (plan *runPlan) run() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	signals := catchSignals()
 	started := time.Now()
 	locks, err := plan.acquireAll(targets, signals)
 	if err != nil {
@@ -116,6 +116,10 @@ func (plan *runPlan) hold(path string, locks []*kernlock.Lock, signals *signalSe
 	env := append(os.Environ(), heldVariable+"="+held)
 	if plan.noFork {
 		return 0, execInPlace(path, plan.argv, dropEarlier(env, heldVariable))
+	}
+	signals.ready()
+	if n := signals.pending(); n != 0 {
+		return 0, &endedBySignal{n}
 	}
 	code, err := runCommand(path, plan.argv, dropEarlier(env, heldVariable), signals)
 	if err != nil || code != 0 {

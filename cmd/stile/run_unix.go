@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,14 @@ func shellCommand(line string) []string {
 type command struct {
 	pid     int
 	signals *signalSet
+	changed chan os.Signal // where the system has no better way to wait
+
+	// mu is held while the process is collected or signalled, so that no
+	// signal goes to a number that was already given back.
+	mu      sync.Mutex
+	ended   bool
+	code    int
+	err     error
 	stopped bool
 	rests   int  // how often we stopped with it
 	resumes bool // SIGCONT is received, to be handed on
@@ -36,41 +45,42 @@ type command struct {
 
 // runCommand starts the command and lives with it until it ends: it shares
 // our process group, and so the terminal, and every open descriptor that our
-// caller meant for it. All waiting and signalling is done in one goroutine,
-// so that no signal can go to a process number that was already given back.
+// caller meant for it.
 //
 // os.StartProcess is not used: it would number the descriptors itself, and
 // it tries out pidfds first, which costs more than all our own work.
 func runCommand(path string, argv, env []string, signals *signalSet) (int, error) {
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, unix.SIGCHLD)
-	signal.Notify(signals.arrived, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
-	pid, err := spawn(path, argv, env)
-	if err != nil {
+	c := &command{signals: signals}
+	c.prepareWait()
+	var err error
+	if c.pid, err = spawn(path, argv, env); err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
-	c := &command{pid: pid, signals: signals}
+	go c.passSignals()
 	for {
-		select {
-		case <-changed:
-			if code, ended, err := c.reap(); ended || err != nil {
-				return code, err
-			}
-		case sig := <-signals.arrived:
-			if sig == unix.SIGCONT {
-				// First see whether it has gone on already, or has even been
-				// stopped by another ^Z that this SIGCONT must not undo.
-				before := c.rests
-				code, ended, err := c.reap()
-				if ended || err != nil {
-					return code, err
-				}
-				if c.rests != before {
-					continue
-				}
-			}
-			c.pass(sig.(unix.Signal))
+		c.waitChange()
+		c.mu.Lock()
+		c.reap()
+		ended, code, err := c.ended, c.code, c.err
+		c.mu.Unlock()
+		if ended {
+			return code, err
 		}
+	}
+}
+
+// passSignals hands on what comes to us. What is prepared here can be late:
+// a SIGUSR1 would have met a command that cannot take it yet, and a ^Z that
+// found us unprepared stopped us as it stopped the command.
+func (c *command) passSignals() {
+	// We stop after the command does, or not at all when it does not want
+	// to: it may be an editor that tidies the screen first.
+	signal.Ignore(unix.SIGTSTP)
+	signal.Notify(c.signals.arrived, unix.SIGUSR1, unix.SIGUSR2)
+	for sig := range c.signals.arrived {
+		c.mu.Lock()
+		c.pass(sig.(unix.Signal))
+		c.mu.Unlock()
 	}
 }
 
@@ -97,22 +107,23 @@ func execInPlace(path string, argv, env []string) error {
 	return commandFailure(argv[0], err)
 }
 
-// reap takes in what happened to the command since the last time.
-func (c *command) reap() (code int, ended bool, err error) {
-	for {
+// reap takes in what happened to the command since the last time. It never
+// waits.
+func (c *command) reap() {
+	for !c.ended {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(c.pid, &status, unix.WNOHANG|unix.WUNTRACED|unix.WCONTINUED, nil)
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return 0, false, fmt.Errorf("wait for the command: %w", err)
+			c.ended, c.err = true, fmt.Errorf("wait for the command: %w", err)
 		case pid == 0:
-			return 0, false, nil
+			return
 		case status.Exited():
-			return status.ExitStatus(), true, nil
+			c.ended, c.code = true, status.ExitStatus()
 		case status.Signaled():
-			return 128 + int(status.Signal()), true, nil
+			c.ended, c.code = true, 128+int(status.Signal())
 		case status.Stopped():
 			c.stopped = true
 			if !c.resumes {
@@ -122,10 +133,8 @@ func (c *command) reap() (code int, ended bool, err error) {
 			}
 			if inForeground() {
 				// ^Z: stop as the command did, so that the shell gets its
-				// terminal back. Not before the command has stopped: it may
-				// be an editor that tidies the screen first. Elsewhere a
-				// stopped command is somebody's experiment, and whoever
-				// continues it knows nothing of us.
+				// terminal back. Elsewhere a stopped command is somebody's
+				// experiment, and whoever continues it knows nothing of us.
 				c.rests++
 				stopSelf()
 			}
@@ -144,17 +153,18 @@ func (c *command) pass(sig unix.Signal) {
 			// the command is in it.
 			return
 		}
-	case unix.SIGTSTP:
-		// Caught so that we stop after the command does, or not at all when
-		// it does not want to stop. Never handed on: it may be the one of a
-		// ^Z that has been answered since.
-		return
 	case unix.SIGCONT:
-		if !c.stopped {
+		// First see whether it has gone on already, or has even been stopped
+		// by another ^Z that this SIGCONT must not undo.
+		before := c.rests
+		c.reap()
+		if !c.stopped || c.rests != before {
 			return
 		}
 	}
-	_ = unix.Kill(c.pid, sig)
+	if !c.ended {
+		_ = unix.Kill(c.pid, sig)
+	}
 }
 
 // inForeground says whether we have a terminal and are, with our command, in

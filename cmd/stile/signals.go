@@ -12,18 +12,39 @@ import (
 // waits for a lock until its command has ended.
 type signalSet struct {
 	arrived chan os.Signal
+	set     chan struct{}
 }
 
-// catchSignals starts receiving. What was ignored when this process started
+// catchSignals begins to receive. What was ignored when this process started
 // (nohup, a background job) stays ignored, for the command too.
+//
+// Each signal costs the runtime some switches between threads, as much
+// together as taking a lock. So it is done aside, and waited for by ready; a
+// signal that comes before finds nothing begun that it could leave behind.
 func catchSignals() *signalSet {
-	s := &signalSet{arrived: make(chan os.Signal, 16)}
-	for _, sig := range endingSignals {
-		if !signal.Ignored(sig) {
-			signal.Notify(s.arrived, sig)
+	s := &signalSet{arrived: make(chan os.Signal, 16), set: make(chan struct{})}
+	go func() {
+		defer close(s.set)
+		for _, sig := range endingSignals {
+			if !signal.Ignored(sig) {
+				signal.Notify(s.arrived, sig)
+			}
 		}
-	}
+	}()
 	return s
+}
+
+// ready returns when the signals are received.
+func (s *signalSet) ready() { <-s.set }
+
+// pending gives the number of a signal that has come, or 0.
+func (s *signalSet) pending() int {
+	select {
+	case sig := <-s.arrived:
+		return signalNumber(sig)
+	default:
+		return 0
+	}
 }
 
 // waitContext is the context of an acquire. Nothing is spent on the signals
@@ -50,6 +71,7 @@ func newWaitContext(signals *signalSet, line func() *waitLine) *waitContext {
 // Done ends at the first signal.
 func (w *waitContext) Done() <-chan struct{} {
 	w.begin.Do(func() {
+		w.signals.ready()
 		w.quit, w.got = make(chan struct{}), make(chan int, 1)
 		w.shown = w.line()
 		go func() {
@@ -71,12 +93,7 @@ func (w *waitContext) Done() <-chan struct{} {
 func (w *waitContext) end() int {
 	w.begin.Do(func() {})
 	if w.quit == nil {
-		select {
-		case sig := <-w.signals.arrived:
-			return signalNumber(sig)
-		default:
-			return 0
-		}
+		return w.signals.pending()
 	}
 	w.shown.stop()
 	close(w.quit)

@@ -15,3 +15,17 @@ func stopSelf() {
 	defer runtime.UnlockOSThread()
 	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
+
+func (c *command) prepareWait() {}
+
+// waitChange returns when something has happened to the command that reap
+// will take in, or when it was taken in elsewhere. It leaves the news where
+// they are: collecting needs the lock that no waiting may hold.
+func (c *command) waitChange() {
+	for {
+		err := unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
