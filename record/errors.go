@@ -13,7 +13,7 @@ import (
 // those of the system, which are always themselves.
 var (
 	// ErrNoFile: there is no such file, and it was not to be made. It matches fs.ErrNotExist too.
-	ErrNoFile = fmt.Errorf("no such file: %w", fs.ErrNotExist)
+	ErrNoFile error = noFile{}
 	// ErrNotRegular: the file is a folder, a FIFO or a device.
 	ErrNotRegular = commit.ErrNotRegular
 	// ErrFormat: the file is not what it should be. The error is a *FormatError that names the place.
@@ -29,6 +29,11 @@ var (
 	// ErrClosed: the Lines were closed.
 	ErrClosed = errors.New("lines are closed")
 )
+
+type noFile struct{}
+
+func (noFile) Error() string        { return "no such file" }
+func (noFile) Is(target error) bool { return target == fs.ErrNotExist }
 
 // FormatError says where a file, or a record to be added to one, is not what it should be. It matches
 // ErrFormat or ErrRecord.

@@ -116,8 +116,8 @@ func (l *Lines) Append(ctx context.Context, lines ...[]byte) error {
 	wait := kernelLock{l.o.Lock}.Timeout()
 	for deadline := l.s.Clock.Now().Add(wait); ; {
 		err := l.add(ctx, text)
-		// A hold that was lost has written nothing.
-		if !isLost(err) || !l.s.Clock.Now().Before(deadline) {
+		// A hold that was lost before the write has written nothing.
+		if !isLost(err) || errors.Is(err, ErrCommitted) || !l.s.Clock.Now().Before(deadline) {
 			return err
 		}
 	}

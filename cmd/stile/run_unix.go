@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -49,11 +50,13 @@ type command struct {
 //
 // os.StartProcess is not used: it would number the descriptors itself, and
 // it tries out pidfds first, which costs more than all our own work.
-func runCommand(path string, argv, env []string, signals *signalSet) (int, error) {
+//
+// The command's standard streams are ours, or the three given.
+func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
 	c := &command{signals: signals}
 	c.prepareWait()
 	var err error
-	if c.pid, err = spawn(path, argv, env); err != nil {
+	if c.pid, err = spawn(path, argv, env, streams); err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
 	go c.passSignals()
@@ -85,12 +88,16 @@ func (c *command) passSignals() {
 }
 
 // spawn is execvp in a child: a file without "#!" is given to /bin/sh.
-func spawn(path string, argv, env []string) (int, error) {
+func spawn(path string, argv, env []string, streams []*os.File) (int, error) {
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}}
+	for i, f := range streams {
+		attr.Files[i] = f.Fd()
+	}
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
 		pid, err = syscall.ForkExec("/bin/sh", scriptArgs(path, argv), attr)
 	}
+	runtime.KeepAlive(streams)
 	return pid, err
 }
 
