@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/stile-lock/stile/internal/seam"
@@ -80,9 +81,13 @@ func checkJSON(data []byte) (offset int64, err error) {
 	err = json.Unmarshal(data, &whole)
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
+		// It counts the offending byte. At the end there is none: then it says so, or names the blank
+		// that it has put there to end a number or a word.
 		offset = syntax.Offset
-		if err.Error() != "unexpected end of JSON input" {
-			offset-- // it counts the offending byte, which at the end there is none of
+		atEnd := err.Error() == "unexpected end of JSON input" ||
+			offset == int64(len(data)) && strings.HasPrefix(err.Error(), "invalid character ' '") && !bytes.HasSuffix(data, []byte(" "))
+		if !atEnd {
+			offset--
 		}
 	}
 	return offset, err
