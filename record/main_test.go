@@ -27,8 +27,9 @@ const childEnv = "STILE_RECORD_CHILD"
 
 // children are the processes that the tests start. Each says by lines what it has done.
 var children = map[string]func(args []string) error{
-	"update": childUpdate,
-	"killed": childKilled,
+	"increment": childIncrement,
+	"killed":    childKilled,
+	"append":    childAppend,
 }
 
 func TestMain(m *testing.M) {
@@ -200,6 +201,16 @@ func (c *stepClock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 func (c *stepClock) Sleep(ctx context.Context, d time.Duration) error { c.move(d); return ctx.Err() }
+
+// deadWhen is a judge for whom some pids of this host are dead.
+func deadWhen(dead func(pid int64) bool, other func(proc.Holder, string) proc.Judgement) func(proc.Holder, string) proc.Judgement {
+	return func(h proc.Holder, near string) proc.Judgement {
+		if dead(h.PID) {
+			return proc.Judgement{Verdict: proc.Dead, Reason: proc.NoSuchProcess}
+		}
+		return other(h, near)
+	}
+}
 
 // add is a change that adds text.
 func add(text string) func([]byte) ([]byte, error) {
