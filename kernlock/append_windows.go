@@ -32,6 +32,11 @@ func appendRow(path string, row []byte) error {
 		if t, _ := windows.GetFileType(h); err == nil && t != windows.FILE_TYPE_DISK {
 			err = errors.New("not a plain file")
 		}
+		const odd = windows.FILE_ATTRIBUTE_REPARSE_POINT | windows.FILE_ATTRIBUTE_DIRECTORY
+		if err == nil && (info.FileAttributes&odd != 0 || info.NumberOfLinks > 1) {
+			// Another of its names may be of a file that is no incidents file.
+			err = errors.New("it is a link, a folder, or has several hard links")
+		}
 		size := int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow)
 		if err == nil && size >= maxIncidents && rotate(h, path, &info) {
 			_ = windows.CloseHandle(h)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ var oddFiles = map[string]func(t *testing.T, path string) string{
 		return ""
 	},
 	"device": func(t *testing.T, path string) string {
-		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
+		if err := exec.Command("mknod", path, "c", "1", "3").Run(); err != nil {
 			t.Skip("may not make a device: ", err)
 		}
 		return ""
@@ -81,7 +82,7 @@ func must(t testing.TB, err error) {
 // shortDir is a folder whose path fits into the address of a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "k")
+	dir, err := os.MkdirTemp("", "k") //nolint:usetesting // T.TempDir is too long
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
@@ -139,7 +140,7 @@ func TestWeakness02OddIncidentsFileDelaysNothing(t *testing.T) {
 			before, err := os.Lstat(n.incidents())
 			must(t, err)
 			e := mustTimeOut(t, target, Options{})
-			if e.RecordErr == nil || !errors.Is(e, e.RecordErr) {
+			if e.RecordErr == nil || errors.Is(e, e.RecordErr) { // a timeout is none of the system's errors
 				t.Errorf("recorded: %v", e.RecordErr)
 			} else {
 				safeText(t, "record error", e.RecordErr.Error())

@@ -18,6 +18,7 @@ func systemModes() map[string]func(*session) error {
 	return map[string]func(*session) error{
 		"spawn":  spawnMode,
 		"starve": starveMode,
+		"survey": surveyMode,
 	}
 }
 
@@ -153,4 +154,20 @@ func starveMode(s *session) error {
 		return err
 	}
 	return l.Release()
+}
+
+// surveyMode says what cannot be read below a folder.
+func surveyMode(s *session) error {
+	var arg lockArg
+	if err := s.options(&arg); err != nil {
+		return err
+	}
+	err := Survey(context.Background(), arg.Target, func(_ *Report, err error) error {
+		if err != nil {
+			s.say("error %v", err)
+		}
+		return nil
+	})
+	s.say("done")
+	return err
 }

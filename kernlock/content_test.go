@@ -245,3 +245,29 @@ func TestContentBecomesForeignWhileHeld(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherFamilyIsRefused: a lock file that is held by its token, and not by
+// the kernel, is neither locked nor touched.
+func TestOtherFamilyIsRefused(t *testing.T) {
+	for _, s := range []string{
+		`{"hostname":"h","pid":5,"acquired_at":"2026-11-30T17:43:32Z","token":"0f0f"}`,
+		`{"acquired_at":"2026-11-30T17:43:32Z","hostname":"h","pid":5,"token":"0f0f"}` + "\n",
+	} {
+		n := newTarget(t)
+		writeFile(t, n.lock, []byte(s))
+		for _, o := range []Options{{}, {Shared: true}, {NoRecord: true}, {Policy: SingleFlight}} {
+			if l, d, err := TryAcquire(n.target, o); !errors.Is(err, ErrOtherFamily) {
+				t.Errorf("%+v: %v, %v, %v; want ErrOtherFamily", o, l, d, err)
+			}
+		}
+		if l, d, err := TryAcquire(n.lock, Options{Exact: true}); !errors.Is(err, ErrOtherFamily) {
+			t.Errorf("exactly: %v, %v, %v; want ErrOtherFamily", l, d, err)
+		}
+		if r, err := Status(n.target, Options{}); err != nil || r.Content != ContentOther || r.Holder != nil {
+			t.Errorf("status %+v, %v", r, err)
+		}
+		if got := readFile(t, n.lock); string(got) != s {
+			t.Errorf("it became %q", got)
+		}
+	}
+}

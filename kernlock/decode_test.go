@@ -226,8 +226,8 @@ func FuzzDecodeIncident(f *testing.F) {
 		f.Add(bytes.Replace(b, []byte("Look"), []byte(`\u001b[2J`), 1))
 		f.Add(bytes.Replace(b, []byte("Look"), []byte(strings.Repeat("ü", 400)), 1))
 		f.Add(bytes.Replace(b, []byte("Look"), []byte("x"+strings.Repeat("ü", 400)), 1))
-		f.Add(bytes.Replace(b, []byte(`"build-1"`), []byte(`"a\nb"`), -1))
-		f.Add(bytes.Replace(b, []byte("4711"), []byte("1e99"), -1))
+		f.Add(bytes.ReplaceAll(b, []byte(`"build-1"`), []byte(`"a\nb"`)))
+		f.Add(bytes.ReplaceAll(b, []byte("4711"), []byte("1e99")))
 		f.Add(bytes.Replace(b, []byte("5.0"), []byte("1e999"), 1))
 		f.Add(bytes.Replace(b, []byte("5.0"), []byte("NaN"), 1))
 		f.Add(bytes.Replace(b, []byte(`"holder":{`), []byte(`"holder":null,"h":{`), 1))
@@ -255,4 +255,17 @@ func FuzzDecodeIncident(f *testing.F) {
 			t.Errorf("passed on as %s: %v", out, err)
 		}
 	})
+}
+
+// TestRecordOverTheBound: an incident can carry a longer holder than a lock
+// file, of which no more is read.
+func TestRecordOverTheBound(t *testing.T) {
+	long := plainRecord[:len(plainRecord)-1] + `,"x":"` + strings.Repeat("x", maxRecord) + `"}`
+	if r, err := decode([]byte(long)); err == nil {
+		t.Errorf("accepted %d bytes: %+v", len(long), r)
+	}
+	blanks := plainRecord + strings.Repeat(" ", maxRecord) // these do not count
+	if _, err := decode([]byte(blanks)); err != nil {
+		t.Error(err)
+	}
 }

@@ -33,7 +33,7 @@ func newEncoder(n *names, o *Options, self proc.Holder) *encoder {
 	b := []byte(`","agent_id":`)
 	b = appendString(b, agentLabel(o.Agent))
 	b = append(b, `,"host":`...)
-	b = appendString(b, self.Host)
+	b = appendString(b, hostLabel(self.Host))
 	b = append(b, `,"lock_id":"`...)
 	b = append(b, n.id...)
 	b = append(b, `","operation":`...)
@@ -45,6 +45,15 @@ func newEncoder(n *names, o *Options, self proc.Holder) *encoder {
 	b = append(b, '"')
 	b = appendProc(b, self.Proc)
 	return &encoder{head: b, tail: []byte(`,"schema_version":"` + holderSchema + `"`)}
+}
+
+// hostLabel is our host's name in a record. One that no reader would accept is
+// "unknown": a name that is nobody's, so that no pid is judged by it.
+func hostLabel(name string) string {
+	if isHost(name) {
+		return name
+	}
+	return "unknown"
 }
 
 func appendProc(b []byte, id *proc.ID) []byte {

@@ -88,6 +88,8 @@ type TimeoutError struct {
 	// Queue is how many other waiters the kernel shows, or -1 when it cannot
 	// be known.
 	Queue int
+
+	unreadable bool // there is something that is no readable record
 }
 
 // Code is the stable name of this error in JSON.
@@ -95,9 +97,6 @@ func (e *TimeoutError) Code() string { return "lock_acquire_timeout" }
 
 // Is reports whether target is ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
-
-// Unwrap gives the reason that the incident was not recorded, if any.
-func (e *TimeoutError) Unwrap() error { return e.RecordErr }
 
 func (e *TimeoutError) Error() string {
 	in := &e.Incident
@@ -109,6 +108,8 @@ func (e *TimeoutError) Error() string {
 		if in.HolderState == Current && in.Holder != nil {
 			b.WriteString("; now " + in.Holder.text())
 		}
+	case in.Holder == nil && e.unreadable:
+		b.WriteString(": held, holder unknown (there is no readable record)")
 	case in.HolderState == Previous || in.Holder == nil:
 		b.WriteString(": held, holder unknown (it wrote no record)")
 	default:

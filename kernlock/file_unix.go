@@ -3,6 +3,7 @@
 package kernlock
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +22,8 @@ type lockFile struct {
 	uid      uint32
 	readonly bool // opened for reading alone: shared holds only
 
-	queueable bool // Linux: waiters may queue on it (wait_linux.go)
+	queueable bool // waiters may queue on it (wait_linux.go)
+	place          // its place in the queue
 
 	content Content // as found when it was opened
 	bare    bool    // the target did not exist when the mode was last set
@@ -119,7 +121,7 @@ func newLockFile(fd int, n *names) (*lockFile, error) {
 // look reads what the lock file holds, refuses the other family's, and gives
 // a file of ours the target's mode.
 func (f *lockFile) look(n *names, o *Options, made bool) error {
-	var buf [512]byte
+	var buf [keepSize]byte
 	b, err := f.read(buf[:])
 	if err != nil {
 		return fmt.Errorf("read lock file %s: %w", display.Text(n.lock), err)
@@ -127,7 +129,7 @@ func (f *lockFile) look(n *names, o *Options, made bool) error {
 	switch {
 	case len(b) == 0:
 		f.content = ContentEmpty
-	case hasRecordMark(b):
+	case hasRecordMark(b) && bytes.Contains(b, holderMark):
 		f.content = ContentRecord
 	default:
 		if b, err = f.read(make([]byte, maxRecord)); err != nil {

@@ -140,10 +140,12 @@ func TestOwnHolderRecordBytes(t *testing.T) {
 
 func TestOwnRecordCoversALongerOne(t *testing.T) {
 	enc := newEncoder(&goldenNames, &Options{Policy: Mutation}, goldenSelf)
-	for _, least := range []int{0, 100, 500, 1000} {
+	shortest := len(enc.append(nil, time.Unix(0, 0), time.Unix(0, 0), 0))
+	for _, least := range []int{0, 100, shortest, shortest + 1, 500, 1000} {
 		b := enc.append([]byte("kept"), time.Unix(0, 0), time.Time{}, least)
 		line := b[len("kept"):]
-		if string(b[:4]) != "kept" || len(line) < least || bytes.IndexByte(line, '\n') != len(line)-1 {
+		// Exactly as long: a record must not grow from hold to hold.
+		if string(b[:4]) != "kept" || len(line) != max(least, shortest) || bytes.IndexByte(line, '\n') != len(line)-1 {
 			t.Errorf("at least %d: %q", least, b)
 		}
 		if _, err := decode(line); err != nil {

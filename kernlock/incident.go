@@ -69,7 +69,7 @@ func (h *Handle) incident(s *sighting, began time.Time, waited time.Duration, ch
 		HolderChanged: changed,
 		Waiter: Waiter{
 			PID:            self.PID,
-			Host:           self.Host,
+			Host:           hostLabel(self.Host),
 			AgentID:        agentLabel(h.opts.Agent),
 			Operation:      label(h.opts.Operation, string(h.opts.Policy)),
 			StartedAt:      began.UTC(),

@@ -86,10 +86,10 @@ func TestSharedHolders(t *testing.T) {
 		t.Errorf("a shared holder wrote %+v", e.Incident.Holder)
 	}
 	mustRelease(t, a)
-	mustTimeOut(t, n.target, Options{})
+	_ = mustTimeOut(t, n.target, Options{})
 	mustRelease(t, b)
 	x := mustAcquire(t, n.target, Options{Timeout: TryOnce})
-	mustTimeOut(t, n.target, Options{Shared: true})
+	_ = mustTimeOut(t, n.target, Options{Shared: true})
 	mustRelease(t, x)
 }
 

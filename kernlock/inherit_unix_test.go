@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // statusNow is Status of n, which must succeed.
@@ -170,19 +172,37 @@ func TestInheritedDescriptor(t *testing.T) {
 	if err == nil {
 		must(t, dup.Close())
 	}
-	mustTimeOut(t, n.target, Options{})
+	_ = mustTimeOut(t, n.target, Options{})
 	mustRelease(t, l)
 	mustRelease(t, mustAcquire(t, n.target, Options{Timeout: TryOnce}))
 }
 
-// eventually waits until f is true. It bounds nothing: a test that hangs here
-// is ended by the test's own time.
+// eventually waits until f is true. No test that passes waits for its bound.
 func eventually(t *testing.T, f func() bool) {
 	t.Helper()
-	for !f() {
-		if t.Context().Err() != nil {
+	for began := time.Now(); !f(); <-time.After(time.Millisecond) {
+		if time.Since(began) > childPatience {
 			t.Fatal("it never came about")
 		}
-		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestReleaseDespiteADuplicate: a child between fork and exec has a duplicate
+// of every descriptor, and must not keep the lock by that.
+func TestReleaseDespiteADuplicate(t *testing.T) {
+	n := newTarget(t)
+	h, err := Open(n.target, Options{})
+	must(t, err)
+	defer func() { must(t, h.Close()) }()
+	for _, acquire := range []func() *Lock{
+		func() *Lock { return mustAcquire(t, n.target, Options{}) },
+		func() *Lock { l, _, err := h.TryAcquire(); must(t, err); return l },
+	} {
+		l := acquire()
+		fd, err := unix.Dup(int(l.Descriptor()))
+		must(t, err)
+		mustRelease(t, l)
+		mustRelease(t, mustAcquire(t, n.target, Options{Timeout: TryOnce}))
+		must(t, unix.Close(fd))
 	}
 }

@@ -36,7 +36,8 @@ type sigaction struct {
 type interrupter struct {
 	ctx      context.Context
 	pid, tid int
-	mask     uint64 // the thread's signal mask before
+	mask     uint64 // the thread's signal mask before, if it was changed
+	unmasked bool
 
 	stop     func() bool   // keeps ctx from starting the sender
 	left     chan struct{} // closed when the thread is another's business
@@ -63,8 +64,14 @@ func interruptible(ctx context.Context) (*interrupter, bool) {
 	in := &interrupter{ctx: ctx, pid: os.Getpid(), tid: unix.Gettid(),
 		left: make(chan struct{}), finished: make(chan struct{})}
 	// A parent may have left the signal blocked; it would then never come.
-	unblock := uint64(1) << (interruptSignal - 1)
-	if sigmask(unix.SIG_UNBLOCK, &unblock, &in.mask) != 0 {
+	const bit = uint64(1) << (interruptSignal - 1)
+	errno := sigmask(unix.SIG_BLOCK, nil, &in.mask)
+	if errno == 0 && in.mask&bit != 0 {
+		unblock := bit
+		errno = sigmask(unix.SIG_UNBLOCK, &unblock, nil)
+		in.unmasked = true
+	}
+	if errno != 0 {
 		runtime.UnlockOSThread()
 		return nil, false
 	}
@@ -117,7 +124,9 @@ func (in *interrupter) leave() {
 	if !in.stop() {
 		<-in.finished
 	}
-	_ = sigmask(unix.SIG_SETMASK, &in.mask, nil)
+	if in.unmasked {
+		_ = sigmask(unix.SIG_SETMASK, &in.mask, nil)
+	}
 	runtime.UnlockOSThread()
 }
 

@@ -30,7 +30,7 @@ type kernelFile struct {
 
 // lookKernel reads the kernel's lists. A nil view answers "unknown".
 func lookKernel() *kernelView {
-	locks, err := readLocks()
+	locks, err := listLocks(readLocks)
 	if err != nil {
 		return nil
 	}
@@ -45,16 +45,19 @@ func lookKernel() *kernelView {
 	}
 }
 
-// readLocks reads the kernel's list of locks.
-//
-// The kernel gives the list in pieces of a page and counts entries from its
-// beginning for each: a lock that is let go between two pieces makes it leave
-// out another one, which is held all the while. So a list of more than one
-// piece is read several times, and what any reading shows counts.
-func readLocks() (map[kernelFile]*kernelFacts, error) {
+// pieceSize is what the kernel gives of its list at once: a page, on systems
+// with the smallest.
+const pieceSize = 4 << 10
+
+// listLocks reads the list of locks. A long one comes in pieces, and the
+// kernel counts its way to the next from the beginning: a lock that is let go
+// in between hides another, at the seam, that is held all the while. So a
+// long list is read again with its seams elsewhere, and what any reading
+// shows counts.
+func listLocks(read func(first int) (b []byte, pieces int, err error)) (map[kernelFile]*kernelFacts, error) {
 	var all map[kernelFile]*kernelFacts
-	for range 3 {
-		b, pieces, err := readPieces("/proc/locks")
+	for _, first := range []int{pieceSize, pieceSize / 2, pieceSize / 4} {
+		b, pieces, err := read(first)
 		if err != nil {
 			return nil, err
 		}
@@ -66,26 +69,25 @@ func readLocks() (map[kernelFile]*kernelFacts, error) {
 	return all, nil
 }
 
-// readPieces reads a file and says in how many pieces it came.
-func readPieces(path string) (b []byte, pieces int, err error) {
-	f, err := os.Open(path)
+// readLocks reads /proc/locks, first bytes in the first piece, and says in
+// how many pieces it came.
+func readLocks(first int) (b []byte, pieces int, err error) {
+	f, err := os.Open("/proc/locks")
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { _ = f.Close() }()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := f.Read(buf)
-		if n > 0 {
-			b = append(b, buf[:n]...)
-			pieces++
-		}
+	for size := first; ; size = pieceSize {
+		b = slices.Grow(b, size)
+		n, err := f.Read(b[len(b) : len(b)+size])
+		b = b[:len(b)+n]
 		if errors.Is(err, io.EOF) {
 			return b, pieces, nil
 		}
 		if err != nil {
 			return nil, 0, err
 		}
+		pieces++
 	}
 }
 

@@ -3,3 +3,6 @@
 package kernlock
 
 func queueable(int) bool { return false }
+
+// place is nothing where there is no queue.
+type place struct{}

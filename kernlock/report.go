@@ -5,19 +5,25 @@ import (
 	"time"
 )
 
-// tornTries is how often a record is read again that does not fit its sum.
-// A write under way lasts microseconds.
-const tornTries = 20
+// How often a record is read again that is no record: one that does not fit
+// its sum is most likely being written, which takes microseconds; one that is
+// damaged otherwise can be another program's, cut off and being written.
+const (
+	tornTries    = 20
+	damagedTries = 3
+)
 
-// readSettled reads a record with read until it is not torn.
+// readSettled reads a record with read until it is none that is being
+// written.
 func readSettled(read func() ([]byte, error)) (Content, *Record, error) {
-	for i := 0; ; i++ {
+	for i := 1; ; i++ {
 		b, err := read()
 		if err != nil {
 			return ContentAbsent, nil, err
 		}
 		c, r, derr := classify(b)
-		if !errors.Is(derr, errTorn) && c != ContentDamaged || i == tornTries {
+		torn := errors.Is(derr, errTorn)
+		if !torn && c != ContentDamaged || torn && i >= tornTries || !torn && i >= damagedTries {
 			return c, r, nil
 		}
 		time.Sleep(50 * time.Microsecond)
@@ -80,6 +86,8 @@ func (h *Handle) timedOut(f *lockFile, began time.Time, first []byte) error {
 		Incident: h.incident(&s, began, waited, changed),
 		Channel:  baseName(h.names.incidents()),
 		Queue:    s.facts.waiters,
+
+		unreadable: s.live == Unreadable,
 	}
 	e.RecordErr = appendIncident(h.names.incidents(), f, &e.Incident)
 	return e

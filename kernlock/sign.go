@@ -24,17 +24,16 @@ func (l *Lock) sign() {
 		l.warn(err)
 		return
 	}
-	size, known := int64(len(old)), bytes.Equal(old, l.f.last)
-	if len(old) == keepSize {
-		// Longer than a record of ours: cut it, if it is ours at all.
-		size, old, known = 1<<62, old[:0], false
-	}
-	if !known && !l.mayWrite() {
+	if !bytes.Equal(old, l.f.last) && !l.mayWrite(old) {
 		l.warning = fmt.Errorf("lock %s: holder not recorded: %s holds something else, which is left alone",
 			display.Text(l.h.names.target), display.Text(l.h.names.lock))
 		return
 	}
-	l.f.last = l.h.enc.append(l.f.last[:0], l.acquired, time.Time{}, len(old))
+	size, least := int64(len(old)), len(old)
+	if len(old) == keepSize {
+		size, least = 1<<62, 0 // there may be more: cut it
+	}
+	l.f.last = l.h.enc.append(l.f.last[:0], l.acquired, time.Time{}, least)
 	if err := l.f.write(l.f.last, size); err != nil {
 		l.warn(err)
 		return
@@ -47,22 +46,19 @@ func (l *Lock) warn(err error) {
 	l.warning = fmt.Errorf("lock %s: holder not recorded: %w", display.Text(l.h.names.target), err)
 }
 
-// mayWrite looks at the lock file's content again: it may have become
-// somebody else's since it was opened.
-func (l *Lock) mayWrite() bool {
-	var head [64]byte
-	b, err := l.f.read(head[:])
-	if err != nil {
-		return false
-	}
-	if len(b) == 0 || hasRecordMark(b) {
+// mayWrite looks again at what begins with head: it may have become somebody
+// else's since the lock file was opened.
+func (l *Lock) mayWrite(head []byte) bool {
+	if len(head) == 0 || hasRecordMark(head) && bytes.Contains(head, holderMark) {
 		return true
 	}
-	b, err = l.f.read(make([]byte, maxRecord))
-	if err != nil {
-		return false
+	if len(head) == keepSize {
+		var err error
+		if head, err = l.f.read(make([]byte, maxRecord)); err != nil {
+			return false
+		}
 	}
-	l.f.content, _, _ = classify(b)
+	l.f.content, _, _ = classify(head)
 	return l.f.ours()
 }
 

@@ -74,8 +74,9 @@ func Survey(ctx context.Context, dir string, visit func(*Report, error) error) e
 			return context.Cause(ctx)
 		}
 		if err != nil {
+			err = fmt.Errorf("read folder %s: %w", display.Text(path), withoutPath(err))
 			if path == root {
-				return fmt.Errorf("read folder %s: %w", display.Text(root), errors.Unwrap(err))
+				return err
 			}
 			return visit(&Report{LockPath: path}, err)
 		}

@@ -114,12 +114,17 @@ func canonical(path string) (string, error) {
 }
 
 func resolveError(given string, err error) error {
-	// The errors of package filepath repeat the path, unescaped.
+	return fmt.Errorf("resolve %s: %w", display.Text(given), withoutPath(err))
+}
+
+// withoutPath is what went wrong alone: the errors of package os repeat the
+// path, unescaped.
+func withoutPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		err = pe.Err
+		return pe.Err
 	}
-	return fmt.Errorf("resolve %s: %w", display.Text(given), err)
+	return err
 }
 
 func trimSeparators(path string) string {

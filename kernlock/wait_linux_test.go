@@ -232,6 +232,14 @@ func TestSharedWaiters(t *testing.T) {
 	if _, dup, err := hs[0].TryAcquire(); err != nil || dup == nil {
 		t.Errorf("an exclusive holder got in beside shared ones: %v", err)
 	}
+	f, err := openLockFile(&hs[0].names, &hs[0].opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.queued() {
+		t.Error("a shared holder keeps its place in the queue, and so the next one out")
+	}
+	_ = f.close()
 	for _, l := range all {
 		mustRelease(t, l)
 	}

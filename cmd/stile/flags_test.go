@@ -157,8 +157,8 @@ func TestParseRunRefuses(t *testing.T) {
 		"-E -1 f true", "-E 256 f true", "-E x f true", "-E= f true",
 		"-s -x f true", "-F -o f true", "--policy x f true", "--policy= f true",
 		"-n --policy monitor f true", "--policy single_flight -w 5 f true",
-		"-c true f true", "f -c", "f -c true false", "-c true",
-		"f sh -x -- y", "-z f true", "--timeou 5 f true",
+		"-c true f stile", "f -c", "f -c true false", "-c true",
+		"f stile -x -- y", "-z f true", "--timeou 5 f true",
 	} {
 		var list []string
 		if args != "" {

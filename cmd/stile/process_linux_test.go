@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,11 @@ func TestCase15WrapperKilled(t *testing.T) {
 	}
 	next := start(t, dir, "stile", "run", "-w", "60", "f", "--", "echo", "entered")
 	waiters(t, filepath.Join(dir, "f"), 1)
+	status := start(t, dir, "stile", "status", "f")
+	said, _ := io.ReadAll(status.out)
+	if !bytes.Contains(said, []byte("waiters      1\n")) {
+		t.Errorf("status does not tell of the waiter: %s", said)
+	}
 	_ = r.in.Close()
 	next.line("entered")
 	next.exits(0)

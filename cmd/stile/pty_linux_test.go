@@ -365,3 +365,21 @@ func TestStopWhileWaiting(t *testing.T) {
 	x.types("exit\n")
 	x.exits(0)
 }
+
+// A command that ignores ^Z keeps the terminal, and run with it.
+func TestCommandIgnoresStop(t *testing.T) {
+	x := shell(t, t.TempDir())
+	x.types(`stile run f -- bash -c 'trap "" TSTP; echo ready; read line; echo got $line'` + "\n")
+	x.expect("ready\r\n")
+	wrapper := childOf(t, x.cmd.Process.Pid)
+	until(t, "run ignores it too", func() bool {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", wrapper))
+		_, rest, _ := strings.Cut(string(b), "SigIgn:\t")
+		mask, _ := strconv.ParseUint(strings.SplitN(rest, "\n", 2)[0], 16, 64)
+		return mask&(1<<(unix.SIGTSTP-1)) != 0
+	})
+	x.types("\x1ahere\n")
+	x.expect("got here\r\n")
+	x.types("exit\n")
+	x.exits(0)
+}

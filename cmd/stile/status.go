@@ -82,6 +82,9 @@ func cmdStatus(args []string) int {
 	if err != nil {
 		return fail(err, f.json)
 	}
+	if !f.json && strings.HasSuffix(path, ".lock") && !f.exact && report.Content == kernlock.ContentAbsent {
+		fmt.Fprintf(os.Stderr, "stile: this is about the lock of %s; with --exact the named file itself is the lock\n", display.Text(path))
+	}
 	w := bufio.NewWriter(os.Stdout)
 	lf, isLockFile := lockFileOf(report)
 	switch {

@@ -72,7 +72,7 @@ func beChild(o order) {
 			answerAndWait(o)
 		}()
 		// Not exit_group: this thread alone ends. A plain Syscall lets the scheduler do without it.
-		syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
+		_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
 		panic("the first thread lives on")
 	}
 	answerAndWait(o)
@@ -90,10 +90,10 @@ func startAs(o order) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	os.FindProcess(os.Getpid()) // the first start of a process tries out pidfds with a child: have it done
+	_, _ = os.FindProcess(os.Getpid()) // the first start of a process tries out pidfds with a child: have it done
 	// The kernel takes this for the writer's namespace, whichever /proc it is written in.
 	if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(last), 0); err != nil {
-		json.NewEncoder(os.Stdout).Encode(report{Err: err.Error()})
+		_ = json.NewEncoder(os.Stdout).Encode(report{Err: err.Error()})
 		os.Exit(0)
 	}
 	if err := cmd.Run(); err != nil {
@@ -112,7 +112,7 @@ func answerAndWait(o order) {
 	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
 		panic(err)
 	}
-	io.Copy(io.Discard, os.Stdin)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
 }
 

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (b *bench) runCommand() {
+	if b.spawn == "" {
+		b.book.missing("run: needs the C spawn loop")
+		return
+	}
+	j, err := b.fresh("run", "")
+	if err != nil {
+		b.book.broken("run: %v", err)
+		return
+	}
+	defer b.discard(j)
+	ids := []string{"no lock"}
+	args := []string{strconv.Itoa(b.pick(200, 60)), "--next", "/bin/true"}
+	if b.flock != "" {
+		ids = append(ids, "flock(1)")
+		args = append(args, "--next", b.flock, j.path+".lock", "/bin/true")
+	}
+	if b.bare != "" {
+		ids = append(ids, "bare Go run")
+		args = append(args, "--next", b.bare, j.path+".lock", "/bin/true")
+	}
+	if b.stile != "" {
+		ids = append(ids, "stile run")
+		args = append(args, "--next", b.stile, "run", j.path, "/bin/true")
+	}
+	for range b.pick(5, 2) {
+		var errs bytes.Buffer
+		cmd := exec.Command(b.spawn, args...)
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil {
+			b.book.broken("run: %v: %s", err, strings.TrimSpace(errs.String()))
+			return
+		}
+		took := make([][]float64, len(ids))
+		for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
+			for i, f := range strings.Fields(sc.Text()) {
+				ns, _ := strconv.ParseFloat(f, 64)
+				took[i] = append(took[i], ns)
+			}
+		}
+		for i, id := range ids {
+			slices.Sort(took[i])
+			b.book.add("run", "", id, "median", "ms", percentile(took[i], 50)/1e6)
+			b.book.add("run", "", id, "p10", "ms", percentile(took[i], 10)/1e6)
+			b.book.add("run", "", id, "p90", "ms", percentile(took[i], 90)/1e6)
+		}
+	}
+}
