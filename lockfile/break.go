@@ -91,12 +91,11 @@ func (l *lock) claim(key string) (name string, err error) {
 		return "", err
 	}
 	f, err := l.s.FS.Create(name, 0o600)
-	if err != nil {
-		return "", err
-	}
-	err = vfs.WriteAll(f, content)
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if err == nil {
+		err = vfs.WriteAll(f, content)
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
 	}
 	if err != nil {
 		sweep.Remove(l.s, name)

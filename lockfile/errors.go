@@ -16,6 +16,10 @@ var (
 	ErrHeld = errors.New("lock is held")
 	// ErrLost: the lock no longer carries this hold's token; an operator forced it away.
 	ErrLost = errors.New("lock was lost")
+	// ErrStale: the guarded file is not the one that this hold read. Somebody has committed without the
+	// lock: a holder that was forced out in its very last step, or a program that knows no lock. Start
+	// over, as after ErrLost.
+	ErrStale = errors.New("file changed since it was read")
 	// ErrReleased: the hold has ended.
 	ErrReleased = errors.New("hold has ended")
 	// ErrReentry: Acquire was given the context of a live hold on the same file.

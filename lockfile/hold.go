@@ -10,6 +10,7 @@ import (
 
 	"github.com/stile-lock/stile/internal/commit"
 	"github.com/stile-lock/stile/internal/seam"
+	"github.com/stile-lock/stile/internal/vfs"
 )
 
 // Hold is a lock that was acquired. Its methods may be called from several goroutines, but one commit
@@ -22,6 +23,8 @@ type Hold struct {
 
 	mu     sync.Mutex
 	state  holdState
+	seen   *vfs.Info       // the guarded file as Read found it; nil when there is nothing to compare
+	none   bool            // Read found no file
 	ctx    context.Context // made on demand
 	cancel context.CancelCauseFunc
 }
@@ -49,7 +52,10 @@ func (h *Hold) Read() ([]byte, error) {
 	if err := h.live(); err != nil {
 		return nil, err
 	}
-	data, err := h.readGuarded()
+	data, info, err := h.readGuarded()
+	h.mu.Lock()
+	h.seen, h.none = info, errors.Is(err, fs.ErrNotExist)
+	h.mu.Unlock()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read %s: %w", h.path, err)
 	}
@@ -57,18 +63,18 @@ func (h *Hold) Read() ([]byte, error) {
 	return data, err
 }
 
-func (h *Hold) readGuarded() ([]byte, error) {
+func (h *Hold) readGuarded() ([]byte, *vfs.Info, error) {
 	f, err := h.s.FS.Open(h.path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !info.Mode.IsRegular() {
-		return nil, ErrNotRegular
+		return nil, nil, ErrNotRegular
 	}
 	// The size is where to start; io.ReadAll would double its way up to it.
 	data := make([]byte, 0, info.Size+1)
@@ -76,15 +82,42 @@ func (h *Hold) readGuarded() ([]byte, error) {
 		n, err := f.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		if err == io.EOF {
-			return data, nil
+			return data, &info, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 		}
 	}
+}
+
+// fresh returns nil if the guarded file is the one that Read saw. A commit renames a new file over the
+// old one, so any commit since then shows. The fence alone cannot see one that landed while the lock was
+// away, if the lock has been put back since, nor that of a holder that was forced out after its own
+// fence. Asked after the fence, it leaves of all these only a commit between this look and the rename.
+func (h *Hold) fresh() error {
+	h.mu.Lock()
+	seen, none := h.seen, h.none
+	h.mu.Unlock()
+	if seen == nil && !none {
+		return nil
+	}
+	is, err := h.s.FS.Lstat(h.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if none {
+			return nil
+		}
+	case err != nil:
+		return fmt.Errorf("look at %s: %w", h.path, err)
+	case none:
+	case is.Size == seen.Size && is.ModTime.Equal(seen.ModTime) && (h.cls != links || is.Ino == seen.Ino):
+		// Without hard links a file system may well make up its inode numbers.
+		return nil
+	}
+	return fmt.Errorf("commit %s: %w", h.path, ErrStale)
 }
 
 // Fence returns nil if the lock carries this hold's token now. An error that matches ErrLost means
@@ -127,8 +160,9 @@ func (h *Hold) live() error {
 	return fmt.Errorf("lock %s: %w", displayPath(h.name), ErrReleased)
 }
 
-// Commit replaces the guarded file's content, in one step, if the fence allows it. It keeps the file's
-// permission bits and, where this process may, its owner and group; extended attributes are not kept.
+// Commit replaces the guarded file's content, in one step, if the fence allows it and the file is still
+// the one that Read saw, when Read was called. It keeps the file's permission bits and, where this process
+// may, its owner and group; extended attributes are not kept.
 //
 // On any error but ErrNotDurable the file is as it was. Several commits under one hold are each fenced.
 func (h *Hold) Commit(data []byte) error {
@@ -147,8 +181,19 @@ func (h *Hold) CommitFunc(fill func(io.Writer) error) error {
 	if err := h.live(); err != nil {
 		return err
 	}
-	t := commit.Target{Seams: h.s, Path: h.path, Sync: h.sync, Fence: h.Fence}
-	return t.Write(fill)
+	t := commit.Target{Seams: h.s, Path: h.path, Sync: h.sync, Fence: func() error {
+		if err := h.Fence(); err != nil {
+			return err
+		}
+		return h.fresh()
+	}}
+	err := t.Write(fill)
+	if err == nil || errors.Is(err, ErrNotDurable) {
+		h.mu.Lock()
+		h.seen, h.none = nil, false // the file is our own now
+		h.mu.Unlock()
+	}
+	return err
 }
 
 // heldKey finds the innermost hold in a context.

@@ -185,7 +185,7 @@ func update(ctx context.Context, path string, o Options, id string) error {
 		err = addRecord(h, id)
 		rerr := h.Release()
 		switch {
-		case errors.Is(err, ErrLost) && time.Now().Before(deadline):
+		case (errors.Is(err, ErrLost) || errors.Is(err, ErrStale)) && time.Now().Before(deadline):
 			continue
 		case err != nil:
 			return errors.Join(err, rerr)

@@ -39,7 +39,15 @@ func (l *lock) moveAway() (moved string, err error) {
 		return "", err
 	}
 	moved = format.Make(l.path, format.Broken, "", l.s.Process.Tag(), l.s.Process.Self().PID, attempt)
-	return moved, l.s.FS.Rename(l.name, moved)
+	err = l.s.FS.Rename(l.name, moved)
+	if err != nil {
+		// Only this attempt can have made the name: if it is there the move has happened, whatever
+		// became of the answer.
+		if _, lerr := l.s.FS.Lstat(moved); lerr == nil {
+			err = nil
+		}
+	}
+	return moved, err
 }
 
 // settle looks at a moved lock. The one expected is removed; any other is put back under the lock's
@@ -101,6 +109,11 @@ func (l *lock) returnLock(moved string, steps moveSteps) error {
 	start, whole, err := vfs.ReadAll(from, format.MaxLock)
 	if err != nil {
 		return err
+	}
+	if len(start) == 0 {
+		// Its maker has made the name and not yet written, and will write into the moved file: a copy
+		// would stay empty under the lock's name, and block everybody. The maker's fence finds the loss.
+		return nil
 	}
 	var rest io.Reader = bytes.NewReader(nil)
 	if !whole {

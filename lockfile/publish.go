@@ -85,11 +85,12 @@ func (p *publisher) writePending() error {
 		return err
 	}
 	name := format.Make(p.path, format.Pending, "", p.s.Process.Tag(), p.s.Process.Self().PID, attempt)
+	p.pending = name // even if its creation fails, in case it was made all the same
 	f, err := p.s.FS.Create(name, p.mode())
 	if err != nil {
+		p.discard()
 		return err
 	}
-	p.pending = name
 	if err := p.write(f); err != nil {
 		p.discard()
 		return err

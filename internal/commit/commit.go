@@ -82,6 +82,7 @@ func (t *Target) writeTemp(temp string, fill func(io.Writer) error, old vfs.Info
 	}
 	f, err := t.Seams.FS.Create(temp, perm)
 	if err != nil {
+		sweep.Remove(t.Seams, temp) // in case it was made all the same
 		return err
 	}
 	err = fill(f)
