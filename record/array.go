@@ -160,6 +160,7 @@ func copyButTail(w io.Writer, r io.Reader, size int64) (tail []byte, at int64, e
 
 // appendChecked reads the whole file, and adds the record if it is a JSON array.
 func (u *update) appendChecked(ctx context.Context, h Hold, line []byte) error {
+	u.seen = sight{} // it is read anew
 	data, _, err := u.read()
 	if err != nil {
 		return err

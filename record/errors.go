@@ -7,6 +7,7 @@ import (
 
 	"github.com/stile-lock/stile/internal/commit"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/lockfile"
 )
 
 // What an error of this package can match with errors.Is, besides those of the lock that was used and
@@ -26,6 +27,9 @@ var (
 	// ErrNotDurable: the change is in the file, and was not known to be on disk when the system said
 	// that it could not sync it. It comes with ErrCommitted.
 	ErrNotDurable = commit.ErrNotDurable
+	// ErrStale: the file is not the one that was read in this hold: somebody has changed it without the
+	// lock. It is tried again like a lost hold, and comes when there was no time left for that.
+	ErrStale = lockfile.ErrStale
 	// ErrClosed: the Lines were closed.
 	ErrClosed = errors.New("lines are closed")
 )

@@ -46,7 +46,8 @@ type UpdateOptions struct {
 // before the change landed; so it must do nothing else that counts. Old is nil when there is no file.
 // An error of change stops the update and is returned as it is.
 //
-// After a lost hold the whole of it runs again until the lock's timeout has passed since the start;
+// After a lost hold, or when somebody has changed the file without the lock since it was read, the whole
+// of it runs again until the lock's timeout has passed since the start;
 // then the error matches the lock's ErrLost, or says who holds the lock now. On any error that does
 // not match ErrCommitted the file is as it was.
 func Update(ctx context.Context, path string, change func(old []byte) ([]byte, error), o UpdateOptions) error {
@@ -160,8 +161,9 @@ type update struct {
 	s    *seam.Set
 	path string // resolved
 
-	lost   bool // the fence has found the present hold lost
-	landed bool // the change is in the file
+	seen   sight // the file as it was first read in the present hold
+	lost   bool  // the present hold can land nothing: it was lost, or the file was changed under it
+	landed bool  // the change is in the file
 }
 
 // begin checks what can be checked before a lock is taken, so that a slip leaves no lock file behind.
@@ -201,7 +203,7 @@ func (u *update) run(ctx context.Context, body func(Hold) error) error {
 }
 
 func (u *update) once(ctx context.Context, body func(Hold) error, wait time.Duration) error {
-	u.lost = false
+	u.lost, u.seen = false, sight{}
 	h, err := u.o.Lock.Acquire(ctx, u.path, wait)
 	if err != nil {
 		return err
@@ -245,7 +247,10 @@ func (u *update) sweep() error {
 func (u *update) commit(ctx context.Context, h Hold, fill func(io.Writer) error) error {
 	t := commit.Target{Seams: u.s, Path: u.path, Sync: !u.o.NoSync, Fence: func() error {
 		err := h.Fence()
-		u.lost = isLost(err)
+		if err == nil {
+			err = u.fresh()
+		}
+		u.lost = isLost(err) || errors.Is(err, ErrStale)
 		return err
 	}}
 	err := t.Write(fill)
@@ -258,6 +263,42 @@ func (u *update) commit(ctx context.Context, h Hold, fill func(io.Writer) error)
 		err = errors.Join(err, committed(u.o.AfterWrite(ctx, h)))
 	}
 	return err
+}
+
+// sight is what a file looked like.
+type sight struct {
+	taken   bool
+	missing bool
+	info    vfs.Info
+}
+
+func (u *update) saw(s sight) {
+	if s.taken = true; !u.seen.taken {
+		u.seen = s
+	}
+}
+
+// fresh returns nil if the file is the one that was read. Every commit renames a new file over the old
+// one, so any since then shows: that of a program without the lock, and that of a holder who was forced
+// out behind its own fence. Asked after the fence, it leaves of all these only a commit between this
+// look and the rename.
+func (u *update) fresh() error {
+	if !u.seen.taken {
+		return nil
+	}
+	is, err := u.s.FS.Lstat(u.path)
+	old := u.seen.info
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if u.seen.missing {
+			return nil
+		}
+	case err != nil:
+		return err
+	case !u.seen.missing && is.Size == old.Size && is.ModTime.Equal(old.ModTime) && is.Ino == old.Ino:
+		return nil
+	}
+	return fmt.Errorf("change %s: %w", display.Text(u.path), ErrStale)
 }
 
 // oldFile is the file to be changed, open for reading; or the emptiness where there is none.
@@ -286,6 +327,7 @@ func (u *update) open() (*oldFile, error) {
 	info, err := u.s.FS.Lstat(u.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && u.o.Create:
+		u.saw(sight{missing: true})
 		return &oldFile{missing: true}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("change %s: %w", display.Text(u.path), ErrNoFile)
@@ -306,6 +348,7 @@ func (u *update) open() (*oldFile, error) {
 		_ = f.Close()
 		return nil, err
 	}
+	u.saw(sight{info: info})
 	return &oldFile{File: f, size: info.Size}, nil
 }
 

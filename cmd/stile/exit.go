@@ -100,6 +100,7 @@ var knownFailures = [...]struct {
 	{kernlock.ErrHeld, exitHeld, "duplicate", "without -n, run waits for its turn"},
 	{kernlock.ErrReentrant, exitUsage, "reentrant", "the lock is held already: run the command without another 'stile run'"},
 	{kernlock.ErrLost, exitLost, "lock_lost", "something removed or replaced the lock file while the command ran: check the target; lock files are never deleted by hand"},
+	{record.ErrStale, exitLost, "file_changed", "a program that does not ask for the lock writes to the file, too"},
 	{kernlock.ErrUnsupported, exitUnavailable, "unsupported_filesystem", "'stile doctor DIR' tests what a folder can do"},
 	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "this lock belongs to 'stile dispatch', which works on it"},
 	{kernlock.ErrBadLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
