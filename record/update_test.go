@@ -320,3 +320,63 @@ func TestUpdateReleasesInAPanic(t *testing.T) {
 	must(t, Update(t.Context(), path, add("1"), UpdateOptions{Lock: KernelLock(kernlock.Options{Policy: kernlock.SingleFlight})}))
 	holds(t, path, "01")
 }
+
+// A program without the lock writes the file between the read and the commit: its change is not lost,
+// however it writes, and the update runs again on it.
+func TestUpdateNoticesAChangeWithoutTheLock(t *testing.T) {
+	for _, l := range locks {
+		for name, write := range map[string]func(path string) error{
+			"in place": func(path string) error { return os.WriteFile(path, []byte("other"), 0o600) },
+			"renamed over": func(path string) error {
+				return errors.Join(os.WriteFile(path+".new", []byte("other"), 0o600), os.Rename(path+".new", path))
+			},
+			"removed": os.Remove,
+		} {
+			for _, kind := range []string{"Update", "Rewrite", "missing"} {
+				t.Run(l.name+"/"+name+"/"+kind, func(t *testing.T) {
+					dir := t.TempDir()
+					path := filepath.Join(dir, "f")
+					want := "other+"
+					if kind != "missing" {
+						put(t, path, "old")
+					} else if name == "removed" {
+						t.Skip("nothing to remove")
+					}
+					if name == "removed" {
+						want = "+"
+					}
+					runs := 0
+					meanwhile := func() {
+						if runs++; runs == 1 {
+							must(t, write(path))
+						}
+					}
+					o := UpdateOptions{Lock: l.lock, Create: true, NoSync: true}
+					if kind == "Rewrite" {
+						must(t, Rewrite(t.Context(), path, func(old io.Reader, w io.Writer) error {
+							data, err := io.ReadAll(old)
+							meanwhile()
+							return errors.Join(err, vfs.WriteAll(w, append(data, '+')))
+						}, o))
+					} else {
+						must(t, Update(t.Context(), path, func(old []byte) ([]byte, error) {
+							meanwhile()
+							return append(old, '+'), nil
+						}, o))
+					}
+					holds(t, path, want)
+					if runs != 2 {
+						t.Errorf("%d runs", runs)
+					}
+				})
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "f")
+	put(t, path, "old")
+	err := Update(t.Context(), path, func([]byte) ([]byte, error) {
+		return []byte("new"), os.WriteFile(path, []byte("other"), 0o600)
+	}, UpdateOptions{Lock: &fakeLock{}})
+	is(t, err, ErrStale)
+	holds(t, path, "other")
+}

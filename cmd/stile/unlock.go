@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/kernlock"
@@ -72,6 +73,10 @@ func cmdUnlock(args []string) int {
 	done, err := lockfile.Unlock(context.Background(), path, lockfile.UnlockOptions{Force: f.force, Show: func(s lockfile.State) {
 		fmt.Fprintf(out, "%s: held by %s\n", display.Text(s.LockPath), s.Holder)
 	}})
+	if err == nil && !done.State.Locked {
+		// A folder that is not there has no locks, but is a slip rather than an answer.
+		_, err = os.Stat(filepath.Dir(done.State.Path))
+	}
 	if err != nil {
 		return failUnlock(path, err, done, &f)
 	}
