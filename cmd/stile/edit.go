@@ -302,7 +302,7 @@ func (e *editing) change(_ io.Reader, w io.Writer) error {
 	return nil
 }
 
-// runCommand lets the command have all signals that come while it runs. Those after that are ours.
+// runCommand lets the command have the signals that come while it runs. Those after that are ours.
 func (e *editing) runCommand(input, output *os.File) (int, error) {
 	e.signals.ready()
 	if n := e.signals.pending(); n != 0 {
@@ -310,13 +310,7 @@ func (e *editing) runCommand(input, output *os.File) (int, error) {
 	}
 	held := strings.TrimPrefix(os.Getenv(heldVariable)+":"+e.lockID, ":")
 	env := append(os.Environ(), heldVariable+"="+held)
-	signals := catchSignals()
-	signals.ready()
-	code, err := runCommand(e.command, e.argv, dropEarlier(env, heldVariable), signals, input, output, os.Stderr)
-	for e.signals.pending() != 0 {
-		continue
-	}
-	return code, err
+	return runCommand(e.command, e.argv, dropEarlier(env, heldVariable), e.signals, input, output, os.Stderr)
 }
 
 // awaitOutput waits for the end of the output. That can be after the command's: a filter behind it may
@@ -329,6 +323,9 @@ func (e *editing) awaitOutput(copied <-chan error, out *os.File) error {
 		case err := <-copied:
 			return err
 		case sig := <-e.signals.arrived:
+			if !slices.Contains(endingSignals, sig) {
+				continue
+			}
 			_ = out.Close()
 			<-copied
 			return &endedBySignal{signalNumber(sig)}

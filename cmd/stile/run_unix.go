@@ -36,6 +36,7 @@ type command struct {
 	// mu is held while the process is collected or signalled, so that no
 	// signal goes to a number that was already given back.
 	mu      sync.Mutex
+	over    chan struct{} // closed when it has ended
 	ended   bool
 	code    int
 	err     error
@@ -53,7 +54,8 @@ type command struct {
 //
 // The command's standard streams are ours, or the three given.
 func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
-	c := &command{signals: signals}
+	c := &command{signals: signals, over: make(chan struct{})}
+	defer close(c.over)
 	c.prepareWait()
 	var err error
 	if c.pid, err = spawn(path, argv, env, streams); err != nil {
@@ -80,10 +82,21 @@ func (c *command) passSignals() {
 	// to: it may be an editor that tidies the screen first.
 	signal.Ignore(unix.SIGTSTP)
 	signal.Notify(c.signals.arrived, unix.SIGUSR1, unix.SIGUSR2)
-	for sig := range c.signals.arrived {
-		c.mu.Lock()
-		c.pass(sig.(unix.Signal))
-		c.mu.Unlock()
+	for {
+		select {
+		case <-c.over:
+			return
+		case sig := <-c.signals.arrived:
+			c.mu.Lock()
+			ended := c.ended
+			c.pass(sig.(unix.Signal))
+			c.mu.Unlock()
+			if ended {
+				// It was meant for what comes after the command.
+				c.signals.giveBack(sig)
+				return
+			}
+		}
 	}
 }
 
