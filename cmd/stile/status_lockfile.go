@@ -32,13 +32,12 @@ type lockFileHolder struct {
 	AgeSeconds float64 `json:"age_seconds"`
 }
 
-// holderStates are the JSON words for a holder's state.
-var holderStates = map[lockfile.HolderState]string{
-	lockfile.Alive:      "alive",
-	lockfile.Dead:       "dead",
-	lockfile.OtherHost:  "other_host",
-	lockfile.Unreadable: "unreadable",
-	lockfile.Unknown:    "unknown",
+// stateWord is the JSON word for a holder's state.
+func stateWord(s lockfile.HolderState) string {
+	if s == lockfile.OtherHost {
+		return "other_host"
+	}
+	return string(s)
 }
 
 func lockFileStatusOf(s lockfile.State) lockFileStatus {
@@ -46,7 +45,7 @@ func lockFileStatusOf(s lockfile.State) lockFileStatus {
 	if s.Locked {
 		h := s.Holder
 		out.Holder = &lockFileHolder{
-			PID: h.PID, Hostname: h.Hostname, AcquiredAt: h.AcquiredAt, State: holderStates[h.State],
+			PID: h.PID, Hostname: h.Hostname, AcquiredAt: h.AcquiredAt, State: stateWord(h.State),
 			Reason: h.Reason, AgeSeconds: h.Age.Seconds(),
 		}
 	}
