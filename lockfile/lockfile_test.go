@@ -134,6 +134,53 @@ func TestLossIsForGood(t *testing.T) {
 	})
 }
 
+// A commit of somebody else since the read is never overwritten, though the lock is there and ours at
+// the fence: a holder forced out in its last step, or a lock that was away for a whole other hold.
+func TestStale(t *testing.T) {
+	eachClass(t, func(w *world) {
+		replace := func(content string) {
+			w.plant("other", content)
+			w.nil(os.Rename(filepath.Join(w.dir, "other"), w.path))
+		}
+		for _, before := range []string{"", "old"} {
+			if before != "" {
+				replace(before)
+			}
+			h, err := Acquire(t.Context(), w.path, w.actor(7))
+			w.nil(err)
+			if _, err := h.Read(); (err != nil) != (before == "") {
+				t.Fatal(err)
+			}
+			replace("others' work")
+			if err := h.Commit([]byte("x")); !errors.Is(err, ErrStale) || errors.Is(err, ErrLost) {
+				t.Errorf("%q: %v", before, err)
+			}
+			if got := w.read("log"); got != "others' work" {
+				t.Errorf("the file has %q", got)
+			}
+			// Having read it anew, or never, the holder may.
+			_, err = h.Read()
+			w.nil(err)
+			w.nil(h.Commit([]byte("y")))
+			w.nil(h.Commit([]byte("z")))
+			w.nil(h.Release())
+			w.only("log")
+			w.nil(os.Remove(w.path))
+		}
+		replace("old")
+		h, err := Acquire(t.Context(), w.path, w.actor(7))
+		w.nil(err)
+		_, err = h.Read()
+		w.nil(err)
+		w.nil(os.Remove(w.path))
+		if err := h.Commit([]byte("x")); !errors.Is(err, ErrStale) {
+			t.Errorf("a file that went: %v", err)
+		}
+		w.nil(h.Release())
+		w.only()
+	})
+}
+
 func TestContext(t *testing.T) {
 	w := newWorld(t, classes[0])
 	h, err := Acquire(t.Context(), w.path, w.actor(7))

@@ -84,7 +84,9 @@ const (
 	// The same, after a commit that landed although its lock was taken away between its fence and its
 	// rename: the residual of a forced unlock.
 	LostInWindow = "a record is lost to a commit inside its own fence-to-rename window"
-	MovedLive    = "a live holder's lock was moved by another" // G2
+	MovedLive    = "a live holder's lock was moved by another"   // G2
+	Unfenced     = "a commit landed without a fence that passed" // G1
+	SweptLive    = "a live process's name was removed by another"
 	Overwrote    = "a lock was overwritten"
 	Stuck        = "processes wait for ever, though the lock is readable"
 	CameBack     = "an old lock of a live process came back, and stays until that process writes again" // a block

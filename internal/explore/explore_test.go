@@ -94,9 +94,9 @@ func TestForced(t *testing.T) {
 	}{
 		{"a writer and a forced unlock", World{Actors: actors(writer, forcer), Deaths: 1, Preemptions: -1}, []string{MovedLive}},
 		{"a breaker and a forced unlock", World{Actors: actors(writer, forcer), DeadLock: true, Deaths: 1, Preemptions: -1}, []string{MovedLive}},
-		{"two writers and a forced unlock", World{Actors: actors(writer, writer, forcer), Preemptions: 3}, []string{MovedLive, LostInWindow, CameBack}},
+		{"two writers and a forced unlock", World{Actors: actors(writer, writer, forcer), Preemptions: 4, MaxStates: bound(250_000, 0)}, []string{MovedLive, LostInWindow, CameBack}},
 		{"two breakers and a forced unlock", World{Actors: actors(writer, writer, forcer), DeadLock: true, Preemptions: bound(2, 3)}, []string{MovedLive}},
-		{"three writers and a forced unlock", World{Actors: actors(writer, writer, writer, forcer), Preemptions: bound(2, 3), MaxStates: bound(300_000, 5_000_000)}, []string{MovedLive}},
+		{"three writers and a forced unlock", World{Actors: actors(writer, writer, writer, forcer), Preemptions: bound(2, 3), MaxStates: bound(150_000, 5_000_000)}, []string{MovedLive}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.w.Waits = 1

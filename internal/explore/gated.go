@@ -1,8 +1,10 @@
 package explore
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/stile-lock/stile/internal/format"
@@ -35,7 +37,7 @@ func (g *gatedFS) op(what string, f func() error) error {
 
 func (g *gatedFS) Create(name string, perm fs.FileMode) (file vfs.File, err error) {
 	if strings.Contains(name, ".tmp-") {
-		g.x.reading = true
+		g.x.reading, g.x.fenced = true, false
 	}
 	err = g.op("create "+name, func() error {
 		f, err := g.FS.Create(name, perm)
@@ -90,8 +92,10 @@ func (g *gatedFS) Rename(oldname, newname string) error {
 		}
 		if newname == logPath {
 			g.x.reading = false
-			data, _ := r.mem.Get(lockPath)
-			if l, err := format.ParseLock(data); err != nil || l.Token != g.x.token || g.x.moved {
+			if !g.x.fenced {
+				r.faults = append(r.faults, Unfenced)
+			}
+			if !g.x.holds() || g.x.moved {
 				r.window = true
 			}
 		}
@@ -106,6 +110,9 @@ func (g *gatedFS) Remove(name string) error {
 	return g.op("remove "+name, func() error {
 		if name == lockPath {
 			g.x.moves()
+		}
+		if n, ok := format.Parse(path.Base(name), "log"); ok && g.x.r.lives(n.PID) && n.PID != int64(g.x.i+1) {
+			g.x.r.faults = append(g.x.r.faults, SweptLive)
 		}
 		return g.FS.Remove(name)
 	})
@@ -140,6 +147,18 @@ func (g *gatedFS) List(dir, prefix string) (names []string, err error) {
 }
 
 func (g *gatedFS) SyncDir(dir string) error { return g.FS.SyncDir(dir) }
+
+// lives reports whether pid is a process of the run that has not died.
+func (r *run) lives(pid int64) bool {
+	return pid >= 1 && pid <= int64(len(r.procs)) && !r.procs[pid-1].died
+}
+
+// holds reports whether the lock under the name is of this actor's present hold.
+func (x *actor) holds() bool {
+	data, _ := x.r.mem.Get(lockPath)
+	l, err := format.ParseLock(data)
+	return err == nil && l.Token == x.token
+}
 
 // published notes whose lock stands under the name now, when it is this actor's own.
 func (x *actor) published() {
@@ -188,6 +207,9 @@ func (f *gatedFile) Read(p []byte) (n int, err error) {
 	} else if err = f.g.x.stop("read " + f.name); err == nil {
 		n, err = f.File.Read(p)
 		f.read = true
+	}
+	if f.name == lockPath && f.g.x.reading && bytes.Contains(p[:n], []byte(f.g.x.token)) {
+		f.g.x.fenced = true
 	}
 	f.g.x.saw("read", string(p[:n]), result(err))
 	return n, err

@@ -57,6 +57,7 @@ type actor struct {
 	rand               *rand.ChaCha8
 	token              string // of its live hold
 	moved              bool   // its lock was, since its fence
+	fenced             bool   // it has read its own token in the lock since it made its temp file
 	reading            bool   // a temp file is written: the guarded file is about to be looked at
 }
 
