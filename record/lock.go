@@ -66,8 +66,8 @@ func (l kernelLock) Acquire(ctx context.Context, path string, wait time.Duration
 	return heldAt(h, h.Target(), path)
 }
 
-// LockFile guards a file with the crash-safe lock file beside it, as stile dispatch does. Everything
-// that writes the file must use it.
+// LockFile guards a file with the crash-safe lock file beside it (package lockfile). Everything that
+// writes the file must use it.
 func LockFile(o lockfile.Options) Lock { return lockFile{o} }
 
 type lockFile struct{ o lockfile.Options }

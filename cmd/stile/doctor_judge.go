@@ -87,14 +87,14 @@ func (d *diagnosis) print() {
 		name string
 		v    verdict
 	}{
-		{"kernel lock (stile run)", d.KernelLock},
-		{"lock file (stile dispatch)", d.LockFile},
-		{"grant (stile grant)", d.Grant},
+		{"kernel lock", d.KernelLock},
+		{"lock file", d.LockFile},
+		{"grant", d.Grant},
 	} {
 		word := map[string]string{"safe": "safe", "caveat": "works, with a caveat", "unsafe": "NOT SAFE here"}[v.v.Verdict]
-		fmt.Printf("%-27s %s\n", v.name, word)
+		fmt.Printf("%-12s %s\n", v.name, word)
 		for _, r := range v.v.Reasons {
-			fmt.Printf("%-27s - %s\n", "", r)
+			fmt.Printf("%-12s - %s\n", "", r)
 		}
 	}
 }

@@ -102,7 +102,7 @@ var knownFailures = [...]struct {
 	{kernlock.ErrLost, exitLost, "lock_lost", "something removed or replaced the lock file while the command ran: check the target; lock files are never deleted by hand"},
 	{record.ErrStale, exitLost, "file_changed", "a program that does not ask for the lock writes to the file, too"},
 	{kernlock.ErrUnsupported, exitUnavailable, "unsupported_filesystem", "'stile doctor DIR' tests what a folder can do"},
-	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "this lock belongs to 'stile dispatch', which works on it"},
+	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "it is a lock of another kind, that the program which made it works with; it was not touched"},
 	{kernlock.ErrBadLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
 	{kernlock.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
 	{record.ErrNoFile, exitNoFolder, "no_such_file", "check the name"},

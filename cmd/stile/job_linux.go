@@ -16,7 +16,8 @@ func stopSelf() {
 	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
-func (c *command) prepareWait() {}
+// prepareWait gives what waits for news of the command.
+func (c *command) prepareWait() func() { return c.waitChange }
 
 // waitChange returns when something has happened to the command that reap
 // will take in, or when it was taken in elsewhere. It leaves the news where

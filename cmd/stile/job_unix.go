@@ -12,10 +12,10 @@ import (
 // stopSelf stops this process.
 func stopSelf() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
-func (c *command) prepareWait() {
-	c.changed = make(chan os.Signal, 1)
-	signal.Notify(c.changed, unix.SIGCHLD)
+// prepareWait gives what waits for news of the command. It must be called
+// before the start, so that no news can be missed.
+func (c *command) prepareWait() func() {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, unix.SIGCHLD)
+	return func() { <-changed }
 }
-
-// waitChange returns when something may have happened to the command.
-func (c *command) waitChange() { <-c.changed }

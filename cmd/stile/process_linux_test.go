@@ -103,7 +103,7 @@ func TestCase16ChildCloses(t *testing.T) {
 
 // Case 18: signals while waiting and while holding.
 func TestCase18SignalWhileWaiting(t *testing.T) {
-	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT} {
+	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1} {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			dir := t.TempDir()
 			f := filepath.Join(dir, "f")

@@ -203,7 +203,7 @@ func openTarget(name string, o kernlock.Options) (*kernlock.Handle, error) {
 	}
 	if estate := estateOf(h.Target()); estate != "" {
 		return nil, &failure{exit: exitBadFile, code: "under_agents",
-			hint: "'stile dispatch' is the way to change it",
+			hint: "what lies under agents/ is changed by the program that keeps the estate, not under a kernel lock",
 			err:  fmt.Errorf("lock %s: it belongs to the estate %s, whose agents are guarded by lock files", h.Target(), estate)}
 	}
 	if err := refuseNested(h); err != nil {

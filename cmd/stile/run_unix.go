@@ -15,7 +15,7 @@ import (
 )
 
 // endingSignals end a wait. While the command runs they go to it.
-var endingSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP}
+var endingSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
 
 // shellCommand is the command that runs a shell line: $SHELL, as flock(1) has
 // it, else /bin/sh.
@@ -31,7 +31,6 @@ func shellCommand(line string) []string {
 type command struct {
 	pid     int
 	signals *signalSet
-	changed chan os.Signal // where the system has no better way to wait
 
 	// mu is held while the process is collected or signalled, so that no
 	// signal goes to a number that was already given back.
@@ -56,14 +55,19 @@ type command struct {
 func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
 	c := &command{signals: signals, over: make(chan struct{})}
 	defer close(c.over)
-	c.prepareWait()
+	waitChange := c.prepareWait()
+	if streams != nil {
+		// Not the first command of this process, perhaps: it must not inherit
+		// what was ignored for the last one's sake.
+		signal.Reset(unix.SIGTSTP)
+	}
 	var err error
 	if c.pid, err = spawn(path, argv, env, streams); err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
 	go c.passSignals()
 	for {
-		c.waitChange()
+		waitChange()
 		c.mu.Lock()
 		c.reap()
 		ended, code, err := c.ended, c.code, c.err
@@ -74,14 +78,12 @@ func runCommand(path string, argv, env []string, signals *signalSet, streams ...
 	}
 }
 
-// passSignals hands on what comes to us. What is prepared here can be late:
-// a SIGUSR1 would have met a command that cannot take it yet, and a ^Z that
-// found us unprepared stopped us as it stopped the command.
+// passSignals hands on what comes to us.
 func (c *command) passSignals() {
 	// We stop after the command does, or not at all when it does not want
-	// to: it may be an editor that tidies the screen first.
+	// to: it may be an editor that tidies the screen first. Not before the
+	// start: the command would inherit it.
 	signal.Ignore(unix.SIGTSTP)
-	signal.Notify(c.signals.arrived, unix.SIGUSR1, unix.SIGUSR2)
 	for {
 		select {
 		case <-c.over:

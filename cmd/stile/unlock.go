@@ -23,9 +23,9 @@ dead. Any other lock is left as it is; --force removes it all the same. Use
 running: it could then overwrite what the next holder writes. What is removed is
 the lock that was shown: if it has changed since, nothing is.
 
-Only lock files are removed, as 'stile dispatch' uses them. The kernel locks of
-'stile run', 'edit' and 'append' are free as soon as their holder has ended; for
-one that is held, unlock says by whom and what to do.
+Only lock files are removed. The kernel locks of 'stile run', 'edit' and 'append'
+are free as soon as their holder has ended; for one that is held, unlock says by
+whom and what to do.
 
 Exit code: 0 removed, or nothing to remove; 1 usage, or it could not be done;
 2 the lock is left as it was.`,
