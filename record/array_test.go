@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stile-lock/stile/internal/seam"
@@ -77,6 +78,11 @@ func TestAppendNamesTheDamage(t *testing.T) {
 		{"]", 1, 1},
 		{"[", 1, 2},
 		{"[\x00\n]", 1, 2},
+		// Ends that say nothing of the outermost array.
+		{"[[\n1\n]", 3, 2},
+		{"[[\n]", 2, 2},
+		{"[{\"a\":[\n1\n]", 3, 2},
+		{"{\"a\":[\n0,\n1\n]", 1, 1},
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "f")
@@ -136,6 +142,21 @@ func TestAppendLarge(t *testing.T) {
 			must(t, json.Unmarshal([]byte(got), &all))
 			if len(all) != n+2 || all[n+1] != true || !strings.HasPrefix(got, b.String()[:b.Len()-lineSize]) {
 				t.Errorf("size %d, last line %d: %d elements, want %d", size, lineSize, len(all), n+2)
+			}
+		}
+	}
+}
+
+// What is copied and what is held back are the file, and the offset is that of what is held back.
+func TestCopyButTail(t *testing.T) {
+	for _, size := range []int{1, 100, tailSize, chunkSize + tailSize - 1, chunkSize + tailSize, chunkSize + tailSize + 1, 5 * chunkSize} {
+		text := bytes.Repeat([]byte("[123456]"), size/8+1)[:size]
+		for _, measured := range []int{0, size / 2, size, 2 * size} {
+			var copied bytes.Buffer
+			tail, at, err := copyButTail(&copied, iotest.HalfReader(bytes.NewReader(text)), int64(measured))
+			must(t, err)
+			if at != int64(copied.Len()) || !bytes.Equal(append(copied.Bytes(), tail...), text) || len(tail) < min(size, tailSize) {
+				t.Errorf("size %d, measured as %d: %d bytes copied, tail of %d at %d", size, measured, copied.Len(), len(tail), at)
 			}
 		}
 	}

@@ -193,7 +193,7 @@ func (u *update) run(ctx context.Context, body func(Hold) error) error {
 	wait := u.o.Lock.Timeout()
 	for {
 		err := u.once(ctx, body, wait)
-		if !u.lost || u.landed {
+		if !u.lost { // also when it has landed: the fence was asked before
 			return err
 		}
 		if wait = deadline.Sub(u.s.Clock.Now()); wait <= 0 {

@@ -110,6 +110,9 @@ func TestUpdateIfChanged(t *testing.T) {
 	o.Create = true
 	rewrite()
 	holds(t, path, "")
+	must(t, os.Remove(path))
+	must(t, Update(t.Context(), path, add(""), o))
+	holds(t, path, "")
 }
 
 // The retry deadline: after a lost hold the change runs again until the lock's timeout has passed, each
@@ -379,4 +382,58 @@ func TestUpdateNoticesAChangeWithoutTheLock(t *testing.T) {
 	}, UpdateOptions{Lock: &fakeLock{}})
 	is(t, err, ErrStale)
 	holds(t, path, "other")
+}
+
+// Another file of the same size and time is another file.
+func TestUpdateNoticesAnotherInode(t *testing.T) {
+	mem := vfstest.NewMem("/d")
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	write := func(text string) {
+		mem.Put("/d/f", []byte(text), 0o644)
+		mem.SetTime("/d/f", at)
+	}
+	write("old")
+	runs := 0
+	must(t, Update(t.Context(), "/d/f", func(old []byte) ([]byte, error) {
+		if runs++; runs == 1 {
+			write("new")
+		}
+		return append(old, '+'), nil
+	}, UpdateOptions{Lock: &fakeLock{timeout: time.Hour}, Seams: &seam.Set{FS: mem}}))
+	if got, _ := mem.Get("/d/f"); string(got) != "new+" || runs != 2 {
+		t.Errorf("the file holds %q after %d runs", got, runs)
+	}
+}
+
+// What is no plain file is not even opened: opening a device can do things.
+func TestUpdateDoesNotOpenDevices(t *testing.T) {
+	for _, kind := range []fs.FileMode{fs.ModeDevice, fs.ModeNamedPipe, fs.ModeSymlink, fs.ModeSocket} {
+		mem := vfstest.NewMem("/d")
+		mem.Put("/d/f", nil, kind|0o644)
+		fsys := vfstest.Wrap(mem, func(op vfstest.Op) error {
+			if op.Kind == "open" {
+				t.Errorf("%v was opened", kind)
+			}
+			return nil
+		})
+		o := UpdateOptions{Lock: &fakeLock{timeout: time.Hour}, Seams: &seam.Set{FS: fsys}}
+		is(t, Update(t.Context(), "/d/f", add("1"), o), ErrNotRegular)
+		is(t, Append(t.Context(), "/d/f", []byte("1"), o), ErrNotRegular)
+	}
+}
+
+// A lock that turns out to guard another file than the one that was resolved is let go at once.
+func TestLockOfAnotherFile(t *testing.T) {
+	for _, l := range locks {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "f")
+		put(t, path, "x")
+		must(t, os.Symlink("f", filepath.Join(dir, "link")))
+		h, err := l.lock.Acquire(t.Context(), filepath.Join(dir, "link"), time.Second)
+		if err == nil || h != nil || !strings.Contains(err.Error(), "moved") {
+			t.Errorf("%s: %v, %v", l.name, h, err)
+		}
+		must(t, Update(t.Context(), path, add("y"), UpdateOptions{Lock: l.lock, NoSync: true}))
+		only(t, dir, append(l.leaves, "f", "link")...)
+	}
 }
