@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -134,7 +135,7 @@ func copyButTail(w io.Writer, r io.Reader, size int64) (tail []byte, at int64, e
 	for {
 		if n == len(buf) {
 			if len(buf) < chunkSize+tailSize { // it has grown since it was measured
-				buf = append(buf, make([]byte, chunkSize)...)
+				buf = slices.Concat(buf, make([]byte, chunkSize))
 				continue
 			}
 			out := n - tailSize

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -35,7 +36,7 @@ var children = map[string]func(args []string) error{
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childEnv); name != "" {
 		if err := children[name](os.Args[1:]); err != nil {
-			os.Stderr.WriteString(err.Error() + "\n")
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)

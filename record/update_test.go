@@ -64,8 +64,7 @@ func TestUpdate(t *testing.T) {
 				return err
 			}, o))
 			err = Rewrite(t.Context(), path, func(_ io.Reader, w io.Writer) error {
-				io.WriteString(w, "half")
-				return stop
+				return errors.Join(vfs.WriteAll(w, []byte("half")), stop)
 			}, o)
 			is(t, err, stop)
 			holds(t, path, "one two three")
@@ -318,7 +317,7 @@ func TestUpdateReleasesInAPanic(t *testing.T) {
 	put(t, path, "0")
 	func() {
 		defer func() { recover() }()
-		Update(t.Context(), path, func([]byte) ([]byte, error) { panic("!") }, UpdateOptions{})
+		_ = Update(t.Context(), path, func([]byte) ([]byte, error) { panic("!") }, UpdateOptions{})
 	}()
 	must(t, Update(t.Context(), path, add("1"), UpdateOptions{Lock: KernelLock(kernlock.Options{Policy: kernlock.SingleFlight})}))
 	holds(t, path, "01")

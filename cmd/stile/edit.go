@@ -327,7 +327,7 @@ func (e *editing) awaitOutput(copied <-chan error, out *os.File) error {
 				continue
 			}
 			_ = out.Close()
-			<-copied
+			_ = <-copied
 			return &endedBySignal{signalNumber(sig)}
 		case <-patience.C:
 			if !e.json {

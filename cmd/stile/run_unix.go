@@ -102,6 +102,14 @@ func (c *command) passSignals() {
 	}
 }
 
+// giveBack puts a signal back for whoever asks next.
+func (s *signalSet) giveBack(sig os.Signal) {
+	select {
+	case s.arrived <- sig:
+	default: // so many others have come that one will not be missed
+	}
+}
+
 // spawn is execvp in a child: a file without "#!" is given to /bin/sh.
 func spawn(path string, argv, env []string, streams []*os.File) (int, error) {
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}}

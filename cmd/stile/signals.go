@@ -38,14 +38,6 @@ func catchSignals() *signalSet {
 // ready returns when the signals are received.
 func (s *signalSet) ready() { <-s.set }
 
-// giveBack puts a signal back for whoever asks next.
-func (s *signalSet) giveBack(sig os.Signal) {
-	select {
-	case s.arrived <- sig:
-	default: // so many others have come that one will not be missed
-	}
-}
-
 // pending gives the number of a signal that has come and means the end, or 0.
 // While a command runs, others are received too.
 func (s *signalSet) pending() int {
