@@ -327,7 +327,7 @@ func (e *editing) awaitOutput(copied <-chan error, out *os.File) error {
 				continue
 			}
 			_ = out.Close()
-			_ = <-copied
+			<-copied //nolint:errcheck // that it has ended is what counts
 			return &endedBySignal{signalNumber(sig)}
 		case <-patience.C:
 			if !e.json {
