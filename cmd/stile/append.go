@@ -179,8 +179,10 @@ func readBatches(r io.Reader, to chan<- batch, quit <-chan struct{}) {
 	for {
 		n, err := r.Read(buf)
 		var b batch
+		old := len(rest)
 		rest = append(rest, buf[:n]...)
-		if end := bytes.LastIndexByte(rest, '\n'); end >= 0 {
+		if end := bytes.LastIndexByte(rest[old:], '\n'); end >= 0 {
+			end += old
 			b.lines = bytes.SplitAfter(rest[:end+1:end+1], []byte("\n"))
 			b.lines = b.lines[:len(b.lines)-1] // what is behind the last newline: nothing
 			rest = bytes.Clone(rest[end+1:])
