@@ -22,9 +22,10 @@ test: bin/testsum ## set up what the tests need, and run them
 	@scripts/setup-tests
 	@bin/testsum -also bench -- $(TESTFLAGS) ./...
 
-# Short: the detector sees this process only, and the long tests spend their time in others.
+# Short: the detector sees this process only, and the long tests spend their time in others. Without the
+# setting each of the many processes that the tests start would wait a second at its end.
 race: bin/testsum ## the tests under the race detector, the long ones left out
-	@CGO_ENABLED=1 bin/testsum -- -race -short $(TESTFLAGS) ./...
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 bin/testsum -- -race -short $(TESTFLAGS) ./...
 
 lint: ## formatting, vet for every system, the linters
 	@scripts/lint

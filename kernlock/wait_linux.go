@@ -29,11 +29,6 @@ import (
 // description. Byte-range locks are of the open description (OFD), so two
 // waiters in one process queue like two processes.
 
-// place is what a lock file's description has in the queue.
-type place struct {
-	turn bool // the byte: it is the head, or has gone on to hold the lock
-}
-
 // queueByte is where waiters queue: no lock file is ever that long.
 const queueByte = 1 << 40
 

@@ -7,8 +7,6 @@ import "context"
 // queued says whether others wait their turn on f: unknown here, so no.
 func (f *lockFile) queued() bool { return false }
 
-func (f *lockFile) endTurn() {}
-
 // spin is for systems where a wait goes to sleep in the kernel.
 func (h *Handle) spin(*lockFile) (bool, error) { return false, nil }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strings"
 	"testing"
@@ -26,9 +27,33 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// scriptsFor lists the scripts that are for this system: all but those whose
+// first line says which one they are for, when that is another. They are no
+// skipped tests, since no machine could run all.
+func scriptsFor(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatal("no scripts: ", err)
+	}
+	var ours []string
+	for _, name := range all {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		system, ok := strings.CutPrefix(string(b), "[!")
+		system, _, _ = strings.Cut(system, "] skip ")
+		if !ok || system == runtime.GOOS || system == "unix" && runtime.GOOS != "windows" {
+			ours = append(ours, name)
+		}
+	}
+	return ours
+}
+
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: scriptsFor(t),
 		Setup: func(e *testscript.Env) error {
 			for _, name := range []string{"STILE_AGENT", "LOOPX_AGENT_ID", "STILE_HELD", "SHELL"} {
 				e.Setenv(name, "")
