@@ -61,7 +61,12 @@ func testJudgedReplaced(w *world) {
 	w.dies(66)
 	w.plant("log.lock", lockOf(66, testHost))
 	hook, reached, resume := stall(seam.BreakJudged)
-	slow, waiting := waits(onStep(w.actor(7), hook))
+	slow, waiting := waits(onStep(w.actor(7), func(s seam.Step) {
+		hook(s)
+		if s == seam.BreakRenamed {
+			w.t.Error("the fresh lock was moved")
+		}
+	}))
 	done := in(func() error { return update(w.t.Context(), w.path, slow, "slow") })
 	<-reached
 	h, err := Acquire(w.t.Context(), w.path, w.actor(8))
