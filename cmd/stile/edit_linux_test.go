@@ -341,3 +341,31 @@ func TestEditKilled(t *testing.T) {
 	}
 	onlyFiles(t, dir, "f", "f.lock")
 }
+
+// Lines are added as they come, without the lock being held for the next; a bad one is counted from the
+// first, and the message says how many were added before.
+func TestAppendAsLinesCome(t *testing.T) {
+	dir := t.TempDir()
+	f := filepath.Join(dir, "f")
+	r := start(t, dir, "stile", "append", "--check-json", "f")
+	for i, line := range []string{`{"n":1}`, `{"n":2}`} {
+		if _, err := r.in.WriteString(line + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the line is there", func() bool {
+			b, _ := os.ReadFile(f)
+			return bytes.Count(b, []byte("\n")) == i+1
+		})
+		if code, s := stileExit(t, dir, "run", "-w", "30", "f", "true"); code != 0 {
+			t.Fatalf("the lock is held between lines: exit %d: %s", code, s)
+		}
+	}
+	if _, err := r.in.WriteString("{\"n\":\n"); err != nil {
+		t.Fatal(err)
+	}
+	r.exits(exitProblem)
+	if s := r.stderr(); !strings.Contains(s, "line 3, column 6") || !strings.Contains(s, "2 lines were added before") {
+		t.Errorf("stderr: %s", s)
+	}
+	fileHolds(t, f, "{\"n\":1}\n{\"n\":2}\n")
+}
