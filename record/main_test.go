@@ -26,6 +26,9 @@ import (
 // childEnv makes this test binary one of the children instead of tests.
 const childEnv = "STILE_RECORD_CHILD"
 
+// nightly asks for the long variants.
+var nightly = os.Getenv("STILE_NIGHTLY") != ""
+
 // children are the processes that the tests start. Each says by lines what it has done.
 var children = map[string]func(args []string) error{
 	"increment": childIncrement,

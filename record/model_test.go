@@ -20,9 +20,9 @@ import (
 // the order in which they landed. After the fence only changes of the lock's holder are tried, since a
 // forced unlock there is a residual that nobody promises anything about.
 func TestRandomInterleavingsAgainstAModel(t *testing.T) {
-	rounds := 400
-	if testing.Short() {
-		rounds = 40
+	rounds := 100
+	if nightly {
+		rounds = 10_000
 	}
 	overtaken := 0
 	for seed := range rounds {

@@ -44,22 +44,19 @@ func TestCase18SignalWhileEditing(t *testing.T) {
 			_ = holder.in.Close()
 			holder.exits(0)
 
-			ready := filepath.Join(t.TempDir(), "ready")
-			r = start(t, dir, "stile", "edit", "f", "-c", "echo half; touch "+ready+"; exec sleep 60")
-			until(t, "the command runs", func() bool { return exists(ready) })
-			r.signal(sig)
-			r.exits(128 + int(sig))
-
-			ready = filepath.Join(t.TempDir(), "ready")
-			r = start(t, dir, "stile", "edit", "f", "-c", "echo half; sleep 60 & touch "+ready)
-			until(t, "the command has ended, and its output is open", func() bool {
-				return exists(ready) && len(children(r.cmd.Process.Pid)) == 0
+			// Not while it is a shell: that would not die of it.
+			r = start(t, dir, "stile", "edit", "f", "-c", "echo half; exec sleep 60")
+			until(t, "the command runs", func() bool {
+				c := children(r.cmd.Process.Pid)
+				return len(c) == 1 && name(c[0]) == "sleep"
 			})
 			r.signal(sig)
 			r.exits(128 + int(sig))
-			if s := r.stderr(); s != "" && !strings.Contains(s, "left behind") {
-				t.Errorf("stderr: %s", s)
-			}
+
+			r = start(t, dir, "stile", "edit", "f", "-c", "echo half; sleep 60 &")
+			until(t, "edit says what it waits for", func() bool { return strings.Contains(r.stderr(), "left behind") })
+			r.signal(sig)
+			r.exits(128 + int(sig))
 			fileHolds(t, f, "old")
 			onlyFiles(t, dir, "f", "f.lock")
 		})
@@ -343,4 +340,32 @@ func TestEditKilled(t *testing.T) {
 		t.Errorf("exit %d: %s", code, s)
 	}
 	onlyFiles(t, dir, "f", "f.lock")
+}
+
+// Lines are added as they come, without the lock being held for the next; a bad one is counted from the
+// first, and the message says how many were added before.
+func TestAppendAsLinesCome(t *testing.T) {
+	dir := t.TempDir()
+	f := filepath.Join(dir, "f")
+	r := start(t, dir, "stile", "append", "--check-json", "f")
+	for i, line := range []string{`{"n":1}`, `{"n":2}`} {
+		if _, err := r.in.WriteString(line + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the line is there", func() bool {
+			b, _ := os.ReadFile(f)
+			return bytes.Count(b, []byte("\n")) == i+1
+		})
+		if code, s := stileExit(t, dir, "run", "-w", "30", "f", "true"); code != 0 {
+			t.Fatalf("the lock is held between lines: exit %d: %s", code, s)
+		}
+	}
+	if _, err := r.in.WriteString("{\"n\":\n"); err != nil {
+		t.Fatal(err)
+	}
+	r.exits(exitProblem)
+	if s := r.stderr(); !strings.Contains(s, "line 3, column 6") || !strings.Contains(s, "2 lines were added before") {
+		t.Errorf("stderr: %s", s)
+	}
+	fileHolds(t, f, "{\"n\":1}\n{\"n\":2}\n")
 }

@@ -90,8 +90,14 @@ func (c *command) passSignals() {
 			return
 		case sig := <-c.signals.arrived:
 			c.mu.Lock()
+			if sig != unix.SIGCONT {
+				// It may have ended a moment ago: then nobody would get it.
+				c.reap()
+			}
 			ended := c.ended
-			c.pass(sig.(unix.Signal))
+			if !ended {
+				c.pass(sig.(unix.Signal))
+			}
 			c.mu.Unlock()
 			if ended {
 				// It was meant for what comes after the command.
