@@ -1,0 +1,110 @@
+// Package seam is where tests take hold of the shipped code: the files, the clock, the random source,
+// the process it believes to be, and the judgement of who is dead. Production code runs with the
+// defaults. The types are internal, so nothing outside the module can change them.
+package seam
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/stile-lock/stile/internal/proc"
+	"github.com/stile-lock/stile/internal/vfs"
+)
+
+// Set is one choice of all the seams. A nil *Set, and every zero field, is the default.
+type Set struct {
+	FS    vfs.FS    // the operating system's files
+	Clock Clock     // the system's clock
+	Rand  io.Reader // crypto/rand
+	// Process is who the code believes to be, and what that process remembers.
+	Process *Process
+	// Judge says who is dead; proc.Judge.
+	Judge func(h proc.Holder, near string) proc.Judgement
+	// OnStep is called at each named step, by the goroutine that takes it. Tests only.
+	OnStep func(Step)
+}
+
+var defaults = Set{
+	FS:      vfs.OS(),
+	Clock:   systemClock{},
+	Rand:    rand.Reader,
+	Process: NewProcess(proc.Self, proc.HostTag, proc.InInitialPIDNamespace()),
+	Judge:   proc.Judge,
+}
+
+// Or returns s with the defaults filled in.
+func (s *Set) Or() *Set {
+	if s == nil {
+		return &defaults
+	}
+	full := *s
+	if full.FS == nil {
+		full.FS = defaults.FS
+	}
+	if full.Clock == nil {
+		full.Clock = defaults.Clock
+	}
+	if full.Rand == nil {
+		full.Rand = defaults.Rand
+	}
+	if full.Process == nil {
+		full.Process = defaults.Process
+	}
+	if full.Judge == nil {
+		full.Judge = defaults.Judge
+	}
+	return &full
+}
+
+// At calls the step hook.
+func (s *Set) At(step Step) {
+	if s.OnStep != nil {
+		s.OnStep(step)
+	}
+}
+
+// Hex24 draws 24 random hex characters: a token, or the part of a name that makes it unique to one
+// attempt.
+func (s *Set) Hex24() (string, error) {
+	var b [12]byte
+	if _, err := io.ReadFull(s.Rand, b[:]); err != nil {
+		return "", fmt.Errorf("draw a token: %w", err)
+	}
+	return hex.EncodeToString(b[:]), nil
+}
+
+// Clock is the time. Now's wall reading is for showing, its monotonic reading for waiting.
+type Clock interface {
+	Now() time.Time
+	// Sleep returns after d, or sooner with ctx's error.
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d < briefly {
+		nap(d)
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// briefly is a sleep short enough not to be interrupted.
+const briefly = 2 * time.Millisecond

@@ -1,0 +1,5 @@
+//go:build unix && !linux && !darwin && !freebsd && !netbsd && !openbsd && !dragonfly
+
+package vfs
+
+func fillSys(*Info, any) {}

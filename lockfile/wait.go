@@ -1,0 +1,140 @@
+package lockfile
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stile-lock/stile/internal/proc"
+	"github.com/stile-lock/stile/internal/vfs"
+)
+
+const (
+	firstWait   = 100 * time.Microsecond
+	blindFloor  = 10 * time.Millisecond  // the least wait that is ever reached without watching
+	longestWait = 250 * time.Millisecond // then look again whatever happened
+	// watchAfter is how many short waits come before a watch is set up: most holds are over by then,
+	// and a user has few inotify instances.
+	watchAfter = 4
+)
+
+// waiter waits for one lock. It decides nothing but when to look again.
+type waiter struct {
+	l       *lock
+	start   time.Time
+	timeout time.Duration
+	rng     *rand.Rand
+	n       int // waits so far
+	spins   int
+	watch   vfs.Watch
+	blind   bool // no watch can be had
+}
+
+func newWaiter(l *lock, timeout time.Duration) *waiter {
+	return &waiter{l: l, start: l.s.Clock.Now(), timeout: timeout}
+}
+
+func (w *waiter) close() {
+	if w.watch != nil {
+		w.watch.Close()
+	}
+}
+
+func (w *waiter) waited() time.Duration { return w.l.s.Clock.Now().Sub(w.start) }
+
+// spin is called before another look at once, after others have changed something. It ends a race that
+// this caller keeps losing, or a file system that says "taken" of a name that is not there.
+func (w *waiter) spin(ctx context.Context) error {
+	w.spins++
+	const free = 8 // as many breakers, releasers and faster writers are no news
+	if w.spins <= free {
+		return ctx.Err()
+	}
+	waited := w.waited()
+	if waited >= w.timeout {
+		return fmt.Errorf("acquire lock %s: %w: it changed hands %d times in %s", displayPath(w.l.name), ErrHeld,
+			w.spins, showAge(waited))
+	}
+	w.n++
+	return w.l.s.Clock.Sleep(ctx, min(w.next(waited), w.timeout-waited))
+}
+
+// wait returns when the lock r is worth another look. When the time is up or ctx is done it returns the
+// *HeldError that says so.
+func (w *waiter) wait(ctx context.Context, r *reading, claim error) error {
+	waited := w.waited()
+	left := w.timeout - waited
+	if err := ctx.Err(); err != nil {
+		return w.fail(r, waited, claim, err)
+	}
+	if left <= 0 {
+		return w.fail(r, waited, claim, nil)
+	}
+	d := min(w.next(waited), left)
+	w.n++
+	if w.watch == nil && !w.blind && w.n > watchAfter {
+		w.blind = true
+		if fsys, ok := w.l.s.FS.(vfs.Watcher); ok {
+			if watch, err := fsys.Watch(w.l.dir, w.l.base+".lock"); err == nil {
+				w.watch, w.blind = watch, false
+				return nil // it may have gone before the watch began
+			}
+		}
+	}
+	var err error
+	if w.watch != nil {
+		err = w.watch.Wait(ctx, d, w.whose(r))
+		if err != nil && ctx.Err() == nil { // a broken watch
+			w.watch.Close()
+			w.watch, w.blind, err = nil, true, nil
+		}
+	} else {
+		err = w.l.s.Clock.Sleep(ctx, d)
+	}
+	if err != nil {
+		return w.fail(r, w.waited(), claim, err)
+	}
+	return nil
+}
+
+// fail makes the error of a wait that ended without the lock.
+func (w *waiter) fail(r *reading, waited time.Duration, claim, cause error) error {
+	e := w.l.held(r, waited, cause)
+	if claim != nil {
+		e.Claim = claim.Error()
+		if cause == nil {
+			e.cause = ErrBusy
+		}
+	}
+	return e
+}
+
+// whose is the process whose death is worth waking for; 0 when its pid means nothing here.
+func (w *waiter) whose(r *reading) int64 {
+	if r.lock == nil || w.l.judge(r).Verdict != proc.Alive {
+		return 0
+	}
+	return r.lock.PID
+}
+
+// next is how long to wait now: under a millisecond at first, doubling, jittered so that a crowd
+// spreads out. With a watch it grows to longestWait. Without one it stops at 10 ms, and then grows
+// with the time waited already, so that a long wait costs little and a short one is not drawn out.
+func (w *waiter) next(waited time.Duration) time.Duration {
+	if w.rng == nil {
+		var seed [8]byte
+		io.ReadFull(w.l.s.Rand, seed[:]) // jitter needs no good seed
+		w.rng = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:]), uint64(w.start.UnixNano())))
+	}
+	d := longestWait
+	if w.n < 20 {
+		d = min(firstWait<<w.n, longestWait)
+	}
+	if w.watch == nil {
+		d = min(d, max(blindFloor, waited/8))
+	}
+	return d/2 + time.Duration(w.rng.Int64N(int64(d)))
+}
