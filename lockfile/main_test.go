@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 type order struct {
 	Path  string
 	Class string
-	Do    string // update, unlock, force
+	Do    string // update, try, unlock, force, cycle
 	ID    string // the record that an update adds
 	// At these steps: say so on stdout and wait for a line on stdin; kill yourself.
 	Pause, Kill seam.Step
@@ -78,6 +78,10 @@ func childMain(text string) int {
 				break
 			}
 		}
+	case "try":
+		err = update(context.Background(), o.Path, Options{NoSync: true, Timeout: -1, Seams: set}, o.ID)
+	case "cycle":
+		return cycle(o.Path, in)
 	case "unlock", "force":
 		_, err = Unlock(context.Background(), o.Path, UnlockOptions{Force: o.Do == "force", Seams: set})
 	}
@@ -89,19 +93,23 @@ func childMain(text string) int {
 }
 
 type child struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Reader
 }
 
-func start(t *testing.T, o order) *child {
+func start(t testing.TB, o order) *child { return startUnder(t, o) }
+
+// startUnder starts the child as the last argument of another command.
+func startUnder(t testing.TB, o order, command ...string) *child {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{t: t, cmd: exec.Command(os.Args[0])}
+	command = append(command, os.Args[0])
+	c := &child{t: t, cmd: exec.Command(command[0], command[1:]...)}
 	c.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -144,7 +144,11 @@ func testSweeperStalled(w *world) {
 	w.nil(err)
 	before := w.read("log.lock")
 	resume()
-	<-waiting // it has swept, and waits for the live lock, which it has not touched
+	select {
+	case <-waiting: // it has swept, and waits for the live lock, which it has not touched
+	case err := <-done:
+		w.t.Fatalf("the sweeper did not wait: %v", err)
+	}
 	w.nil(addRecord(h, "holder"))
 	if got := w.read("log.lock"); got != before {
 		w.t.Error("the sweeper touched a live lock")

@@ -1,6 +1,7 @@
 package lockfile
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -16,8 +17,9 @@ const (
 	firstWait   = 100 * time.Microsecond
 	blindFloor  = 10 * time.Millisecond  // the least wait that is ever reached without watching
 	longestWait = 250 * time.Millisecond // then look again whatever happened
-	// watchAfter is how many short waits come before a watch is set up: most holds are over by then,
-	// and a user has few inotify instances.
+	// watchAfter is how many short waits for one lock come before it is watched. Most holds are over by
+	// then; in a crowd of short ones a watch would wake everybody at every release; and a user has few
+	// inotify instances.
 	watchAfter = 4
 )
 
@@ -27,7 +29,9 @@ type waiter struct {
 	start   time.Time
 	timeout time.Duration
 	rng     *rand.Rand
-	n       int // waits so far
+	last    []byte // the lock as seen at the last wait
+	same    int    // waits for that one lock so far
+	changes int    // how often it was another
 	spins   int
 	watch   vfs.Watch
 	blind   bool // no watch can be had
@@ -58,7 +62,7 @@ func (w *waiter) spin(ctx context.Context) error {
 		return fmt.Errorf("acquire lock %s: %w: it changed hands %d times in %s", displayPath(w.l.name), ErrHeld,
 			w.spins, showAge(waited))
 	}
-	w.n++
+	w.same++
 	return w.l.s.Clock.Sleep(ctx, min(w.next(waited), w.timeout-waited))
 }
 
@@ -73,9 +77,13 @@ func (w *waiter) wait(ctx context.Context, r *reading, claim error) error {
 	if left <= 0 {
 		return w.fail(r, waited, claim, nil)
 	}
+	if !bytes.Equal(w.last, r.data) {
+		w.last, w.same = r.data, 0
+		w.changes++
+	}
 	d := min(w.next(waited), left)
-	w.n++
-	if w.watch == nil && !w.blind && w.n > watchAfter {
+	w.same++
+	if w.watch == nil && !w.blind && w.same > watchAfter {
 		w.blind = true
 		if fsys, ok := w.l.s.FS.(vfs.Watcher); ok {
 			if watch, err := fsys.Watch(w.l.dir, w.l.base+".lock"); err == nil {
@@ -85,7 +93,7 @@ func (w *waiter) wait(ctx context.Context, r *reading, claim error) error {
 		}
 	}
 	var err error
-	if w.watch != nil {
+	if w.watch != nil && w.same > watchAfter {
 		err = w.watch.Wait(ctx, d, w.whose(r))
 		if err != nil && ctx.Err() == nil { // a broken watch
 			w.watch.Close()
@@ -120,9 +128,11 @@ func (w *waiter) whose(r *reading) int64 {
 	return r.lock.PID
 }
 
-// next is how long to wait now: under a millisecond at first, doubling, jittered so that a crowd
-// spreads out. With a watch it grows to longestWait. Without one it stops at 10 ms, and then grows
-// with the time waited already, so that a long wait costs little and a short one is not drawn out.
+// next is how long to wait now: under a millisecond at first, doubling while the lock stays the same,
+// jittered so that a crowd spreads out. When the lock has changed hands it begins anew: who has waited
+// longest must not look least often. It begins a little higher each time, since many changes mean many
+// waiters. With a watch it grows to longestWait. Without one it stops at 10 ms, and then grows with the
+// time waited already, so that a long wait costs little and a short one is not drawn out.
 func (w *waiter) next(waited time.Duration) time.Duration {
 	if w.rng == nil {
 		var seed [8]byte
@@ -130,8 +140,8 @@ func (w *waiter) next(waited time.Duration) time.Duration {
 		w.rng = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:]), uint64(w.start.UnixNano())))
 	}
 	d := longestWait
-	if w.n < 20 {
-		d = min(firstWait<<w.n, longestWait)
+	if w.same < 20 {
+		d = min((firstWait+min(firstWait*time.Duration(w.changes)/8, 20*firstWait))<<w.same, longestWait)
 	}
 	if w.watch == nil {
 		d = min(d, max(blindFloor, waited/8))
