@@ -114,7 +114,7 @@ var claimNameReused = &fault{name: "claim name reused across attempts", rand: fu
 // neighbourSwept marks the names of two pid namespaces alike, so that each takes the other's for its own.
 var neighbourSwept = &fault{name: "a neighbour namespace's names swept", oneTag: true}
 
-// endedForgotten is the remedy of decision 0102 left out.
+// endedForgotten is the remedy of decision 12 left out.
 var endedForgotten = &fault{name: "own ended lock not known again", forgets: true}
 
 var faults = []*fault{
