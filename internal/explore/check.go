@@ -171,8 +171,8 @@ func (x *Explorer) checkCommit(before, after *state, actor int) *Violation {
 		}
 		cause := none
 		how := "dropped by a commit whose lock was lost"
-		if unfenced {
-			// No residual: nothing lies between a fence and its rename but the rename.
+		if unfenced || before.at[actor].log == before.disk.id(logName) {
+			// No residual: the look before the rename has shown, or would have shown, the record.
 		} else if isLate {
 			cause = taken.cause
 		} else if m, ok := get(after.marks.late, r); ok {

@@ -114,12 +114,31 @@ var claimNameReused = &fault{name: "claim name reused across attempts", rand: fu
 // neighbourSwept marks the names of two pid namespaces alike, so that each takes the other's for its own.
 var neighbourSwept = &fault{name: "a neighbour namespace's names swept", oneTag: true}
 
+// staleCommitted commits without a last look at whether the log is still the one that was read.
+var staleCommitted = &fault{name: "commit over a changed log", fs: func(base vfs.FS, e *env) vfs.FS {
+	var was vfs.Info
+	return &faultyFS{FS: base, open: func(name string) (vfs.File, error) {
+		f, err := base.Open(name)
+		if err == nil && basename(name) == logName {
+			if was, err = f.Stat(); err != nil {
+				return nil, err
+			}
+		}
+		return f, err
+	}, lstat: func(name string) (vfs.Info, error) {
+		if basename(name) == logName && e.port.local.step == seam.CommitTempWritten {
+			return was, nil
+		}
+		return base.Lstat(name)
+	}}
+}}
+
 // endedForgotten is the remedy of decision 12 left out.
 var endedForgotten = &fault{name: "own ended lock not known again", forgets: true}
 
 var faults = []*fault{
 	releaseByUnlink, breakWithoutConfirm, breakWithoutClaim, putBackByRename, fenceSkipped, sweepByAge,
-	claimNameReused, neighbourSwept, endedForgotten,
+	claimNameReused, neighbourSwept, staleCommitted, endedForgotten,
 }
 
 type randFunc func([]byte) (int, error)
@@ -132,6 +151,7 @@ type faultyFS struct {
 	create  func(string, fs.FileMode) (vfs.File, error)
 	created func(string, vfs.File) vfs.File
 	open    func(string) (vfs.File, error)
+	lstat   func(string) (vfs.Info, error)
 	link    func(from, to string) error
 	rename  func(from, to string) error
 	remove  func(string) error
@@ -154,6 +174,13 @@ func (f *faultyFS) Open(name string) (vfs.File, error) {
 		return f.open(name)
 	}
 	return f.FS.Open(name)
+}
+
+func (f *faultyFS) Lstat(name string) (vfs.Info, error) {
+	if f.lstat != nil {
+		return f.lstat(name)
+	}
+	return f.FS.Lstat(name)
 }
 
 func (f *faultyFS) Link(from, to string) error {

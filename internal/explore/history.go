@@ -26,6 +26,7 @@ type node struct {
 	files   []handle // by op.file
 	creates int
 	read    string // the log as last read
+	log     int    // which file the log was when it was last looked at
 	seen    sight
 	looked  seam.Step // the last named step when it last opened the lock
 }
@@ -93,6 +94,7 @@ func (d *driver) node(actor int, parent *node, via obs, run *instance) *node {
 	d.kept[d.next] = n
 	d.next = (d.next + 1) % maxRuns
 	if parent != nil {
+		n.log = parent.log
 		n.files, n.creates, n.read, n.seen, n.looked = parent.files, parent.creates, parent.read, parent.seen, parent.looked
 		n.learn(parent.at.op, via)
 	}
@@ -179,6 +181,10 @@ func (n *node) learn(o op, r obs) {
 			n.seen.data += r.data
 		case logName:
 			n.read += r.data
+		}
+	case opLstat:
+		if o.name == logName {
+			n.log = r.file
 		}
 	case opClose:
 		change().open = false

@@ -33,6 +33,7 @@ var planted = []struct {
 	{fault: neighbourSwept, world: "two pid namespaces at a dead lock", kind: NameTaken, want: "claim"},
 	// What that does in the end: two breakers at once.
 	{fault: neighbourSwept, world: "two breakers and a neighbour", kind: LiveTaken, want: LiveTaken},
+	{fault: staleCommitted, world: "two writers and a forced unlock", kind: RecordLost},
 	{fault: endedForgotten, world: "two writers and a forced unlock", kind: SelfWait, want: SelfWait},
 }
 
@@ -63,10 +64,7 @@ func first(t *testing.T, name, class string, f *fault, set func(*Explorer)) *Vio
 	t.Helper()
 	for bound := range maxBound + 1 {
 		w := world(t, name, class)
-		w.fault, w.bound, w.limit = f, bound, 3_000_000
-		if !strings.Contains(name, "process") { // there a death would end both
-			w.deaths = min(w.deaths, bound)
-		}
+		w.fault, w.bound, w.deaths, w.limit = f, bound, 0, 3_000_000
 		var v *Violation
 		synctest.Test(t, func(*testing.T) {
 			x := New(w)

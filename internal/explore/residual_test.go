@@ -85,8 +85,8 @@ func TestResidualsAreReproduced(t *testing.T) {
 				}
 				v := first(t, r.world, class, nil, func(x *Explorer) {
 					x.Goal = r.finds
-					if !strings.HasPrefix(r.finds, "killed") {
-						x.world.deaths = 0
+					if strings.HasPrefix(r.finds, "killed") {
+						x.world.deaths = 1
 					}
 					if r.after != "" {
 						x.Lead = before(kept(t, r.after, class).Steps, cmp.Or(r.until, "rename lock broken"))

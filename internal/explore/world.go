@@ -24,7 +24,7 @@ var Worlds = []World{
 	// With force what breaks must be what the specification says.
 	{Name: "a writer and a forced unlock", jobs: "wf", deaths: 1, bound: -1},
 	{Name: "two writers and a forced unlock", jobs: "wwf", deaths: 1, bound: 2},
-	{Name: "two breakers and a forced unlock", jobs: "wwf", deadLock: true, deaths: 1, bound: 2},
+	{Name: "two breakers and a forced unlock", jobs: "wwf", deadLock: true, deaths: 1, bound: 1},
 	{Name: "three writers and a forced unlock", jobs: "wwwf", bound: 1},
 	{Name: "three breakers and a forced unlock", jobs: "wwwf", deadLock: true, bound: 1},
 }
@@ -43,6 +43,20 @@ type World struct {
 	full      bool     // without the reduction
 	limit     int      // states; a search that needs more is a failure
 	fault     *fault
+}
+
+// deepen makes the world larger, for searches that may take minutes.
+func (w *World) deepen() {
+	switch {
+	case w.bound >= 0 && w.mains() == 4:
+		w.bound++
+	case w.bound >= 0 && w.forced():
+		w.bound++
+	case w.bound == 2:
+		w.bound = 3
+	case w.bound >= 0:
+		w.deaths = 1
+	}
 }
 
 func (w *World) String() string {
