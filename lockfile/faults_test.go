@@ -260,13 +260,13 @@ func TestKillTheRecovery(t *testing.T) {
 						s := newSim(t, class)
 						sc.prepare(s)
 						first := &vfstest.Injector{At: n, Kill: true}
-						sc.run(s, s.actor(7, first.Before))
+						_, _ = sc.run(s, s.actor(7, first.Before)) // killed: its error reaches nobody
 						if more = len(first.Hits()) > 0; !more {
 							break
 						}
 						s.dead[7], s.dead[9] = true, true
 						second := &vfstest.Injector{At: m, Kill: true}
-						update(t.Context(), simPath, s.actor(10, second.Before), "second")
+						_ = update(t.Context(), simPath, s.actor(10, second.Before), "second")
 						moreM = len(second.Hits()) > 0
 						s.dead[10] = true
 						s.recovered(fmt.Sprintf("killed at %d, its successor at %d", n, m), class == classes[1])

@@ -58,7 +58,7 @@ func TestOwnLockComesBack(t *testing.T) {
 			t.Fatalf("unlock: %v", err)
 		}
 		w.only("log.lock")
-		w.refused(w.actor(3), Alive) // a block for everybody else, until b writes again
+		_ = w.refused(w.actor(3), Alive) // a block for everybody else, until b writes again
 		optionsB.Timeout = -1
 		w.update(optionsB, "b")
 		w.records("b")
@@ -89,7 +89,7 @@ func TestReleaseFails(t *testing.T) {
 			if h.Fence() == nil || h.Commit(nil) == nil {
 				t.Fatal("an ended hold goes on")
 			}
-			w.refused(w.actor(8), Alive)
+			_ = w.refused(w.actor(8), Alive)
 			if again == "release" {
 				w.nil(h.Release())
 				w.nil(h.Release())
@@ -203,11 +203,15 @@ func TestContext(t *testing.T) {
 	w.nil(err)
 	ctx = h.Context()
 	w.nil(os.Remove(w.lock))
-	h.Fence()
+	if err := h.Fence(); !errors.Is(err, ErrLost) {
+		t.Errorf("fence: %v", err)
+	}
 	if !errors.Is(context.Cause(ctx), ErrLost) {
 		t.Errorf("after the loss: %v", context.Cause(ctx))
 	}
-	h.Release()
+	if err := h.Release(); !errors.Is(err, ErrLost) {
+		t.Errorf("release: %v", err)
+	}
 	if h.Context().Err() == nil {
 		t.Error("the context of an ended hold lives")
 	}

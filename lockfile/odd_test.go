@@ -164,7 +164,7 @@ func TestHugeLock(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w.dies(7)
-	w.refused(w.actor(8), Unreadable)
+	_ = w.refused(w.actor(8), Unreadable)
 	w.nil(os.Truncate(w.lock, 64<<20)) // hashing a whole gibibyte twice takes too long for a test
 	_, err := Unlock(t.Context(), w.path, UnlockOptions{Force: true, Seams: w.actor(8).Seams})
 	w.nil(err)

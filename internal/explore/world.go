@@ -141,7 +141,7 @@ func (w *World) disk() disk {
 	id := 1000 * 1000
 	put := func(name, data string) {
 		id++
-		d.create(name, id, regular)
+		_ = d.create(name, id, regular) // into an empty folder
 		n := d.inode(id)
 		n.data, n.writing = data, false
 	}

@@ -29,6 +29,7 @@ const LongestSuffix = len(LockSuffix+".claim-") + KeyLen + 1 + tagLen + 1 + pidL
 // Kind is what a name beside a guarded file is for.
 type Kind string
 
+// The kinds.
 const (
 	Pending Kind = "pending" // a lock's content before it is published
 	Claim   Kind = "claim"   // a breaker's claim on one lock

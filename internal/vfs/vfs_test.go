@@ -124,7 +124,9 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	os.Rename(at("other"), at("another"))
+	if err := os.Rename(at("other"), at("another")); err != nil {
+		t.Fatal(err)
+	}
 
 	woken := make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +137,9 @@ func TestWatch(t *testing.T) {
 		t.Fatalf("woken by another name, %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	os.Rename(at("lock"), at("moved"))
+	if err := os.Rename(at("lock"), at("moved")); err != nil {
+		t.Fatal(err)
+	}
 	if err := <-woken; err != nil {
 		t.Fatal(err)
 	}
@@ -195,5 +199,7 @@ func TestTryFlock(t *testing.T) {
 	if err != nil || held {
 		t.Fatalf("a lock let go: held %v, %v", held, err)
 	}
-	release()
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -99,8 +99,7 @@ func TestFS(t *testing.T, fsys vfs.FS, dir string, mkdir func(string), symlink f
 	symlink("a", at("s"))
 	if f, err := fsys.Open(at("s")); err == nil {
 		info, err := f.Stat()
-		f.Close()
-		if err != nil || info.Mode.IsRegular() {
+		if err = errors.Join(err, f.Close()); err != nil || info.Mode.IsRegular() {
 			t.Fatal("Open followed a link")
 		}
 	}

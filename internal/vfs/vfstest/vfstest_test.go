@@ -144,8 +144,9 @@ func TestCrashImagesSampled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vfs.WriteAll(f, []byte("data"))
-		f.Close()
+		if err := errors.Join(vfs.WriteAll(f, []byte("data")), f.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	n, different := 0, map[int]bool{}
 	for image := range m.CrashImages(50, 7) {
@@ -175,7 +176,7 @@ func TestInjectorFindsBugs(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		f.Write([]byte("new"))
+		_, _ = f.Write([]byte("new"))
 		f.Close()
 		return fsys.Rename("/d/tmp", "/d/f")
 	}
