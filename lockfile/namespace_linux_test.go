@@ -24,7 +24,7 @@ func inNamespace(t *testing.T) []string {
 
 // A holder in another pid namespace with our host name, whose pid means nothing here, or another
 // process: blocked, never broken; and the same the other way round. In sibling namespaces both are pid 1.
-func TestHolderInAnotherNamespace(t *testing.T) {
+func TestCase01And02HolderInAnotherNamespace(t *testing.T) {
 	command := inNamespace(t)
 	eachClass(t, func(w *world) {
 		c := startUnder(t, order{Path: w.path, Class: w.class, Do: "update", ID: "child", Pause: seam.HoldRead}, command...)

@@ -21,7 +21,7 @@ var winePackages = []string{"kernlock", "lockfile", "internal/vfs", "internal/pr
 // wineCannot names the tests that Wine cannot pass though Windows would, as "package TestName", with the
 // reason. They are left out by name; a reason that no longer holds is a line to delete.
 var wineCannot = map[string]string{
-	"internal/vfs TestOSLinks":              "Wine 8 reports success for a symbolic link and makes none",
+	"internal/vfs TestOSLinks":             "Wine 8 reports success for a symbolic link and makes none",
 	"internal/proc TestParentIsAnAncestor": "the test's parent is a Linux process, which Windows programs cannot see",
 }
 
