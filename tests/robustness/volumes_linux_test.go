@@ -108,8 +108,9 @@ func TestLockFileOnRealVolumes(t *testing.T) {
 			dir := v.mounted(t)
 			args := []string{"-test.run=^(TestMatrix|TestCase.*|TestOwnLockComesBack|TestReleaseFails|TestLossIsForGood|TestStale)$"}
 			if !v.links {
-				// Nor are there symbolic links or FIFOs.
-				args = append(args, "-test.skip=/^hard_links$|/./^hard_links$|^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$")
+				// Nor are there symbolic links, FIFOs or sparse files. Of these, go test takes the first that fits
+				// a part of the name: whole tests stand first.
+				args = append(args, "-test.skip=^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$|/^hard_links$|/./^hard_links$")
 			}
 			events, rest, err := runOn(t, binary, dir, args...)
 			replay(t, "on "+v.name, events)
