@@ -252,6 +252,9 @@ func TestKillAtEveryOperation(t *testing.T) {
 // The recovery is faulted too: process 7 is killed at its operation n, process 10 while it clears that
 // up, at its operation m.
 func TestKillTheRecovery(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: no death in a recovery")
+	}
 	for _, class := range classes {
 		for _, sc := range scenarios {
 			t.Run(class+"/"+sc.name, func(t *testing.T) {
@@ -280,6 +283,9 @@ func TestKillTheRecovery(t *testing.T) {
 // After a power cut at any operation, whatever part of what was not synced has reached the disk: every
 // record whose write reported success is there, the file is whole, and with hard links no lock is empty.
 func TestPowerCut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: no power cuts")
+	}
 	images := 0
 	for _, class := range classes {
 		for _, sc := range scenarios[:2] {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/stile-lock/stile/internal/proc"
@@ -199,7 +200,7 @@ func killUnlock(w *world) {
 // testEightWriters: eight processes at once against a dead holder's lock, 25 times.
 func testEightWriters(w *world) {
 	trials := 25
-	if runtime.GOOS == "windows" { // where it takes long to start a process
+	if runtime.GOOS == "windows" || testing.Short() { // where it takes long to start a process, and under the race detector, too
 		trials = 3
 	}
 	var want []string
