@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stile-lock/stile/internal/seam"
 	"github.com/stile-lock/stile/internal/vfs"
 	"github.com/stile-lock/stile/internal/vfs/vfstest"
 )
@@ -211,7 +212,12 @@ func TestCase35ForcedUnlockShowsTheLockFirst(t *testing.T) {
 			w.plant("log.lock", lockOf(7, testHost))
 			newer := lockOf(8, testHost)
 			var shown State
-			_, err := Unlock(t.Context(), w.path, UnlockOptions{Force: true, Seams: w.actor(9).Seams, Show: func(st State) {
+			o := onStep(w.actor(9), func(step seam.Step) {
+				if changed && step == seam.BreakRenamed {
+					t.Error("a lock that was not shown was moved")
+				}
+			})
+			_, err := Unlock(t.Context(), w.path, UnlockOptions{Force: true, Seams: o.Seams, Show: func(st State) {
 				shown = st
 				w.only("log.lock")
 				if changed {
