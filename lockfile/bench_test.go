@@ -41,10 +41,10 @@ func BenchmarkCycle(b *testing.B) {
 
 // cycle acquires and releases from one line on stdin to the next, and says how often.
 func cycle(path string, in *bufio.Reader) int {
-	in.ReadString('\n')
+	_, _ = in.ReadString('\n')
 	var over atomic.Bool
 	go func() {
-		in.ReadString('\n')
+		_, _ = in.ReadString('\n')
 		over.Store(true)
 	}()
 	n := 0
@@ -76,7 +76,7 @@ func BenchmarkCrowd(b *testing.B) {
 				for _, c := range children {
 					c.goOn()
 				}
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) //nolint:forbidigo // the second that is measured
 				for _, c := range children {
 					c.goOn()
 				}

@@ -252,6 +252,9 @@ func TestKillAtEveryOperation(t *testing.T) {
 // The recovery is faulted too: process 7 is killed at its operation n, process 10 while it clears that
 // up, at its operation m.
 func TestKillTheRecovery(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: no death in a recovery")
+	}
 	for _, class := range classes {
 		for _, sc := range scenarios {
 			t.Run(class+"/"+sc.name, func(t *testing.T) {
@@ -260,13 +263,13 @@ func TestKillTheRecovery(t *testing.T) {
 						s := newSim(t, class)
 						sc.prepare(s)
 						first := &vfstest.Injector{At: n, Kill: true}
-						sc.run(s, s.actor(7, first.Before))
+						_, _ = sc.run(s, s.actor(7, first.Before)) // killed: its error reaches nobody
 						if more = len(first.Hits()) > 0; !more {
 							break
 						}
 						s.dead[7], s.dead[9] = true, true
 						second := &vfstest.Injector{At: m, Kill: true}
-						update(t.Context(), simPath, s.actor(10, second.Before), "second")
+						_ = update(t.Context(), simPath, s.actor(10, second.Before), "second")
 						moreM = len(second.Hits()) > 0
 						s.dead[10] = true
 						s.recovered(fmt.Sprintf("killed at %d, its successor at %d", n, m), class == classes[1])
@@ -280,6 +283,9 @@ func TestKillTheRecovery(t *testing.T) {
 // After a power cut at any operation, whatever part of what was not synced has reached the disk: every
 // record whose write reported success is there, the file is whole, and with hard links no lock is empty.
 func TestPowerCut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: no power cuts")
+	}
 	images := 0
 	for _, class := range classes {
 		for _, sc := range scenarios[:2] {

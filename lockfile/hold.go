@@ -81,7 +81,7 @@ func (h *Hold) readGuarded() ([]byte, *vfs.Info, error) {
 	for {
 		n, err := f.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return data, &info, nil
 		}
 		if err != nil {

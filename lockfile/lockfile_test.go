@@ -8,15 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stile-lock/stile/internal/format"
 	"github.com/stile-lock/stile/internal/proc"
 	"github.com/stile-lock/stile/internal/seam"
-	"github.com/stile-lock/stile/internal/vfs"
 	"github.com/stile-lock/stile/internal/vfs/vfstest"
 )
 
@@ -58,7 +57,7 @@ func TestOwnLockComesBack(t *testing.T) {
 			t.Fatalf("unlock: %v", err)
 		}
 		w.only("log.lock")
-		w.refused(w.actor(3), Alive) // a block for everybody else, until b writes again
+		_ = w.refused(w.actor(3), Alive) // a block for everybody else, until b writes again
 		optionsB.Timeout = -1
 		w.update(optionsB, "b")
 		w.records("b")
@@ -70,46 +69,48 @@ func TestOwnLockComesBack(t *testing.T) {
 // by one of them only.
 func TestReleaseFails(t *testing.T) {
 	for _, again := range []string{"acquire", "release", "both"} {
-		eachClass(t, func(w *world) {
-			fail := false
-			o := w.actorFS(7, vfstest.Wrap(classFS(w.class), func(op vfstest.Op) error {
-				if op.Kind == "rename" && strings.HasSuffix(op.Name, ".lock") && fail {
-					fail = false
-					return syscall.EIO
-				}
-				return nil
-			}))
-			o.Timeout = -1
-			h, err := Acquire(t.Context(), w.path, o)
-			w.nil(err)
-			fail = true
-			if err := h.Release(); !errors.Is(err, syscall.EIO) {
-				t.Fatal(err)
-			}
-			if h.Fence() == nil || h.Commit(nil) == nil {
-				t.Fatal("an ended hold goes on")
-			}
-			w.refused(w.actor(8), Alive)
-			if again == "release" {
-				w.nil(h.Release())
-				w.nil(h.Release())
-				w.only()
-				return
-			}
-			w.update(o, "a")
-			if again == "both" {
-				other, err := Acquire(t.Context(), w.path, w.actor(8))
-				w.nil(err)
-				before := w.read("log.lock")
-				w.nil(h.Release())
-				if w.read("log.lock") != before {
-					t.Fatal("a second release took another's lock")
-				}
-				w.nil(other.Release())
-			}
-			w.only("log")
-		})
+		t.Run(again, func(t *testing.T) { eachClass(t, func(w *world) { releaseFails(w, again) }) })
 	}
+}
+
+func releaseFails(w *world, again string) {
+	fail := false
+	o := w.actorFS(7, vfstest.Wrap(classFS(w.class), func(op vfstest.Op) error {
+		if op.Kind == "rename" && strings.HasSuffix(op.Name, ".lock") && fail {
+			fail = false
+			return syscall.EIO
+		}
+		return nil
+	}))
+	o.Timeout = -1
+	h, err := Acquire(w.t.Context(), w.path, o)
+	w.nil(err)
+	fail = true
+	if err := h.Release(); !errors.Is(err, syscall.EIO) {
+		w.t.Fatal(err)
+	}
+	if h.Fence() == nil || h.Commit(nil) == nil {
+		w.t.Fatal("an ended hold goes on")
+	}
+	_ = w.refused(w.actor(8), Alive)
+	if again == "release" {
+		w.nil(h.Release())
+		w.nil(h.Release())
+		w.only()
+		return
+	}
+	w.update(o, "a")
+	if again == "both" {
+		other, err := Acquire(w.t.Context(), w.path, w.actor(8))
+		w.nil(err)
+		before := w.read("log.lock")
+		w.nil(h.Release())
+		if w.read("log.lock") != before {
+			w.t.Fatal("a second release took another's lock")
+		}
+		w.nil(other.Release())
+	}
+	w.only("log")
 }
 
 func TestLossIsForGood(t *testing.T) {
@@ -203,11 +204,15 @@ func TestContext(t *testing.T) {
 	w.nil(err)
 	ctx = h.Context()
 	w.nil(os.Remove(w.lock))
-	h.Fence()
+	if err := h.Fence(); !errors.Is(err, ErrLost) {
+		t.Errorf("fence: %v", err)
+	}
 	if !errors.Is(context.Cause(ctx), ErrLost) {
 		t.Errorf("after the loss: %v", context.Cause(ctx))
 	}
-	h.Release()
+	if err := h.Release(); !errors.Is(err, ErrLost) {
+		t.Errorf("release: %v", err)
+	}
 	if h.Context().Err() == nil {
 		t.Error("the context of an ended hold lives")
 	}
@@ -241,44 +246,6 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A waiter is woken by the release, long before its own next look.
-func TestWoken(t *testing.T) {
-	fsys := &watchSpy{FS: vfs.OS()}
-	if _, ok := vfs.OS().(vfs.Watcher); !ok {
-		t.Skip("no watching here")
-	}
-	fsys.began = make(chan struct{})
-	w := newWorld(t, classes[0])
-	h, err := Acquire(t.Context(), w.path, w.actor(7))
-	w.nil(err)
-	done := in(func() error { return update(t.Context(), w.path, w.actorFS(8, fsys), "a") })
-	<-fsys.began
-	w.nil(h.Release())
-	w.nil(<-done)
-	w.only("log")
-}
-
-// watchSpy makes the waits of a watch as long as they like, so that only a wake-up ends them.
-type watchSpy struct {
-	vfs.FS
-	began chan struct{}
-}
-
-func (s *watchSpy) Watch(dir, base string) (vfs.Watch, error) {
-	w, err := s.FS.(vfs.Watcher).Watch(dir, base)
-	return &endlessWatch{w, s.began}, err
-}
-
-type endlessWatch struct {
-	vfs.Watch
-	began chan struct{}
-}
-
-func (w *endlessWatch) Wait(ctx context.Context, _ time.Duration, pid int64) error {
-	close(w.began)
-	return w.Watch.Wait(ctx, time.Hour, pid)
-}
-
 // Neighbours that share the host name but not the pid namespace: their names and their locks are
 // never judged by pids that mean something else here.
 func TestNeighbourNamespace(t *testing.T) {
@@ -286,21 +253,21 @@ func TestNeighbourNamespace(t *testing.T) {
 		const theirs = "deadbeef"
 		w.dies(7)
 		names := []string{
-			"log.lock.pending-" + theirs + "-7-00112233445566778899aabb",
-			"log.lock.broken-" + theirs + "-7-00112233445566778899aabb",
-			"log.tmp-" + theirs + "-7-00112233445566778899aabb",
+			"log.lock.pending-" + theirs + "-7-00022233445566778899aabb",
+			"log.lock.broken-" + theirs + "-7-00022233445566778899aabb",
+			"log.tmp-" + theirs + "-7-00022233445566778899aabb",
 		}
 		for _, name := range names {
 			w.plant(name, "x")
 		}
 		w.update(w.actor(8), "a")
-		w.only(append([]string{"log"}, "log.lock.broken-deadbeef-7-00112233445566778899aabb",
-			"log.lock.pending-deadbeef-7-00112233445566778899aabb", names[2])...)
+		w.only(append([]string{"log"}, "log.lock.broken-deadbeef-7-00022233445566778899aabb",
+			"log.lock.pending-deadbeef-7-00022233445566778899aabb", names[2])...)
 
 		// A neighbour's claim on a dead lock is a live breaker's.
 		w.plant("log.lock", lockOf(7, testHost))
 		r := &reading{data: []byte(lockOf(7, testHost)), ended: true}
-		claim := "log.lock.claim-" + r.key() + "-" + theirs + "-7-00112233445566778899aabb"
+		claim := "log.lock.claim-" + r.key() + "-" + theirs + "-7-00022233445566778899aabb"
 		w.plant(claim, "{}")
 		if held := w.refused(w.actor(8), Dead); !errors.Is(held, ErrBusy) {
 			t.Errorf("%v", held)
@@ -390,10 +357,51 @@ func TestHeldErrorText(t *testing.T) {
 	m.Put(path+".lock", l.Encode(), 0o600)
 	_, err := Acquire(t.Context(), path, Options{Timeout: -1, Seams: &seam.Set{FS: m}})
 	text := fmt.Sprint(err)
-	if !strings.HasPrefix(text, "lock /d/"+strings.Repeat("a", 29)+".../it's.lock is held by pid 1234567 on "+strings.Repeat("h", 29)+"... (") {
+	volume := ""
+	if runtime.GOOS == "windows" {
+		root, err := filepath.Abs("/")
+		w := &world{t: t}
+		w.nil(err)
+		volume = filepath.VolumeName(root)
+	}
+	if !strings.HasPrefix(text, "lock "+volume+filepath.FromSlash("/d/"+strings.Repeat("a", 29)+".../it's.lock")+" is held by pid 1234567 on "+strings.Repeat("h", 29)+"... (") {
 		t.Errorf("it begins %q", text)
 	}
-	if !strings.Contains(text, "stile unlock --force '"+strings.Replace(path, "'", `'\''`, 1)+"'") || bytes.ContainsAny([]byte(text), "\x1b\x07") {
+	if !strings.Contains(text, "stile unlock --force "+shellWord(volume+filepath.FromSlash(path))) || bytes.ContainsAny([]byte(text), "\x1b\x07") {
 		t.Errorf("it reads %q", text)
 	}
+}
+
+func TestShellWord(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"/a/b-1.json":  {"/a/b-1.json", "/a/b-1.json"},
+		"":             {"''", `""`},
+		"a b":          {"'a b'", `"a b"`},
+		"it's":         {`'it'\''s'`, `"it's"`},
+		`C:\d\f~1.txt`: {`$'C:\\d\\f~1.txt'`, `C:\d\f~1.txt`},
+		"a\x1bb'c":     {`$'a\x1bb\'c'`, `"a?b'c"`},
+		"a$b":          {"'a$b'", `"a$b"`},
+	} {
+		if got := [2]string{posixWord(in), windowsWord(in)}; got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A lock of ours has the four members that every implementation reads, once each, and proc.
+func TestOwnLockMembers(t *testing.T) {
+	w := newWorld(t, classes[0])
+	h, err := Acquire(t.Context(), w.path, w.real())
+	w.nil(err)
+	l, err := format.ParseLock([]byte(w.read("log.lock")))
+	w.nil(err)
+	if l.Host != proc.Self().Host || l.Proc == nil {
+		t.Errorf("our lock is %+v", l)
+	}
+	for _, member := range []string{`"pid":`, `"hostname":`, `"token":`, `"acquiredAt":`} {
+		if strings.Count(w.read("log.lock"), member) != 1 {
+			t.Errorf("%s is not there once", member)
+		}
+	}
+	w.nil(h.Release())
 }

@@ -126,7 +126,7 @@ func testUnreadable(w *world) {
 	// Only force removes it.
 	w.plant("log.lock", "")
 	_, err := Unlock(w.t.Context(), w.path, UnlockOptions{Seams: w.actor(8).Seams})
-	w.isHeld(err, Unreadable)
+	_ = w.isHeld(err, Unreadable)
 	w.only("log.lock")
 	_, err = Unlock(w.t.Context(), w.path, UnlockOptions{Force: true, Seams: w.actor(8).Seams})
 	w.nil(err)
@@ -145,7 +145,7 @@ func testOtherHost(w *world) {
 func testReusedPID(w *world) {
 	// Some process answers to the pid: the test's own, so that the real judgement is asked too.
 	w.plant("log.lock", lockOf(int64(os.Getpid()), proc.Self().Host))
-	w.refused(w.real(), Alive)
+	_ = w.refused(w.real(), Alive)
 	w.nil(os.Remove(w.lock))
 	w.plant("log.lock", lockOf(7, testHost))
 	w.neverBroken(Alive)
@@ -194,7 +194,7 @@ func testSkewedTimes(w *world) {
 				w.update(o, "a") // the dead one goes whatever its times
 				w.nil(os.Remove(w.path))
 			} else {
-				w.refused(w.actor(8), Alive)
+				_ = w.refused(w.actor(8), Alive)
 				w.nil(os.Remove(w.lock))
 			}
 		}

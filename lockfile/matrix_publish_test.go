@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -30,8 +31,11 @@ func testPublishFails(w *world) {
 			}
 			failed = true
 			if !own {
-				// An operator has forced the half-made lock out, and a new holder is in.
-				w.nil(os.Remove(w.lock))
+				// An operator has forced the half-made lock out, and a new holder is in. On Windows nobody can:
+				// the file is open, and what stands there later is another's all the same.
+				if err := os.Remove(w.lock); (err == nil) == (runtime.GOOS == "windows") {
+					w.t.Errorf("the half-made lock is removed: %v", err)
+				}
 			}
 			w.plant("log.lock", other)
 			return syscall.EIO

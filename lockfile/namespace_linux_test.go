@@ -24,13 +24,13 @@ func inNamespace(t *testing.T) []string {
 
 // A holder in another pid namespace with our host name, whose pid means nothing here, or another
 // process: blocked, never broken; and the same the other way round. In sibling namespaces both are pid 1.
-func TestHolderInAnotherNamespace(t *testing.T) {
+func TestCase01And02HolderInAnotherNamespace(t *testing.T) {
 	command := inNamespace(t)
 	eachClass(t, func(w *world) {
 		c := startUnder(t, order{Path: w.path, Class: w.class, Do: "update", ID: "child", Pause: seam.HoldRead}, command...)
 		c.reaches(seam.HoldRead)
 		before := w.read("log.lock")
-		w.refused(w.real(), Unknown)
+		_ = w.refused(w.real(), Unknown)
 		sibling := startUnder(t, order{Path: w.path, Class: w.class, Do: "try", ID: "sibling"}, command...)
 		if line, _ := sibling.out.ReadString('\n'); !strings.Contains(line, "pid 1 ") || !strings.Contains(line, "(unknown)") {
 			t.Errorf("a sibling said %q", line)
@@ -54,7 +54,7 @@ func TestDeadInAnotherNamespace(t *testing.T) {
 		c.reaches(seam.CommitTempWritten)
 		// The first process of a namespace cannot kill itself; --kill-child ends it with its parent.
 		w.nil(c.cmd.Process.Kill())
-		io.ReadAll(c.out) // ended when nobody holds the pipe any more
+		_, _ = io.ReadAll(c.out) // ended when nobody holds the pipe any more
 		c.cmd.Wait()
 		names := w.names()
 		if !slices.Contains(names, "log.lock") || len(names) != 2 {
@@ -63,7 +63,7 @@ func TestDeadInAnotherNamespace(t *testing.T) {
 		if strings.Contains(fmt.Sprint(names), proc.HostTag()) {
 			t.Errorf("the child's names %q carry our host part", names)
 		}
-		w.refused(w.real(), Unknown)
+		_ = w.refused(w.real(), Unknown)
 		if _, err := Unlock(t.Context(), w.path, UnlockOptions{Force: true, Seams: w.real().Seams}); err != nil {
 			t.Fatal(err)
 		}

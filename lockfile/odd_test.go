@@ -16,7 +16,7 @@ import (
 	"github.com/stile-lock/stile/internal/vfs/vfstest"
 )
 
-func TestOddLockPaths(t *testing.T) {
+func TestCase24OddLockPaths(t *testing.T) {
 	m := vfstest.NewMem("/d")
 	for name, mode := range map[string]fs.FileMode{
 		"link": fs.ModeSymlink, "folder": fs.ModeDir, "fifo": fs.ModeNamedPipe, "socket": fs.ModeSocket,
@@ -157,14 +157,14 @@ func TestStickyFolder(t *testing.T) {
 }
 
 // A huge lock is read no further than it must be, and force removes it by its whole content.
-func TestHugeLock(t *testing.T) {
+func TestCase25HugeLock(t *testing.T) {
 	w := newWorld(t, classes[0])
 	w.nil(os.WriteFile(w.lock, []byte(`{"pid":7}`), 0o600))
 	w.nil(os.Truncate(w.lock, 1<<30))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w.dies(7)
-	w.refused(w.actor(8), Unreadable)
+	_ = w.refused(w.actor(8), Unreadable)
 	w.nil(os.Truncate(w.lock, 64<<20)) // hashing a whole gibibyte twice takes too long for a test
 	_, err := Unlock(t.Context(), w.path, UnlockOptions{Force: true, Seams: w.actor(8).Seams})
 	w.nil(err)

@@ -12,6 +12,7 @@ import (
 // HolderState is what is known of the process that a lock names.
 type HolderState string
 
+// The states. Only a dead holder's lock is ever broken without force.
 const (
 	Alive      HolderState = "alive"
 	Dead       HolderState = "dead" // provably

@@ -66,9 +66,10 @@ func Unlock(ctx context.Context, path string, o UnlockOptions) (Unlocked, error)
 		if err != nil {
 			return found, err
 		}
-		defer done()
+		found.Removed, err = l.unlock(ctx, r, true)
+		return found, errors.Join(err, done())
 	}
-	found.Removed, err = l.unlock(ctx, r, o.Force)
+	found.Removed, err = l.unlock(ctx, r, false)
 	return found, err
 }
 

@@ -43,7 +43,7 @@ func newWaiter(l *lock, timeout time.Duration) *waiter {
 
 func (w *waiter) close() {
 	if w.watch != nil {
-		w.watch.Close()
+		_ = w.watch.Close() // nothing was written
 	}
 }
 
@@ -96,7 +96,7 @@ func (w *waiter) wait(ctx context.Context, r *reading, claim error) error {
 	if w.watch != nil && w.same > watchAfter {
 		err = w.watch.Wait(ctx, d, w.whose(r))
 		if err != nil && ctx.Err() == nil { // a broken watch
-			w.watch.Close()
+			_ = w.watch.Close()
 			w.watch, w.blind, err = nil, true, nil
 		}
 	} else {
@@ -136,8 +136,8 @@ func (w *waiter) whose(r *reading) int64 {
 func (w *waiter) next(waited time.Duration) time.Duration {
 	if w.rng == nil {
 		var seed [8]byte
-		io.ReadFull(w.l.s.Rand, seed[:]) // jitter needs no good seed
-		w.rng = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:]), uint64(w.start.UnixNano())))
+		_, _ = io.ReadFull(w.l.s.Rand, seed[:])                                                        // jitter needs no good seed
+		w.rng = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:]), uint64(w.start.UnixNano()))) //nolint:gosec // only jitter
 	}
 	d := longestWait
 	if w.same < 20 {

@@ -14,11 +14,11 @@ import (
 	"github.com/stile-lock/stile/internal/vfs"
 )
 
-// ErrNotDurable: the new content is in place, but the folder could not be synced after the rename, so a
+// ErrNotDurable says that the new content is in place, but the folder could not be synced after the rename, so a
 // power cut may still bring the old content back.
 var ErrNotDurable = errors.New("committed, but not known to be on disk")
 
-// ErrNotRegular: what is to be replaced is not a regular file.
+// ErrNotRegular says that what is to be replaced is not a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
 // Target is one guarded file under a hold.

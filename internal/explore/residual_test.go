@@ -56,7 +56,7 @@ var residualTable = []residual{
 	{finds: "a record dropped by a commit whose lock was lost and came back, by a release", world: "three writers and a forced unlock", after: "a live holder's lock moved, by a release"},
 	{finds: "a record dropped by a commit whose lock was lost and came back, by a breaker", world: "three breakers and a forced unlock", after: "a live holder's lock moved, by a breaker"},
 	{finds: "a record dropped by a commit whose lock was lost and came back, by the unlock", world: "three writers and a forced unlock", after: "a live holder's lock moved, by the unlock", until: "link pending lock"},
-	// What decision 0102 leaves.
+	// What decision 12 leaves.
 	{finds: "blocked: a lock put back after its hold had ended, its process alive", world: "two writers and a forced unlock"},
 }
 

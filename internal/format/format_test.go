@@ -2,6 +2,7 @@ package format
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func TestNamesRoundTrip(t *testing.T) {
-	const tag, attempt, key = "0a1b2c3d", "00112233445566778899aabb", "0123456789abcdef"
+	const tag, attempt, key = "0a1b2c3d", "00022233445566778899aabb", "0123456789abcdef"
 	for _, kind := range []Kind{Pending, Claim, Broken, Temp} {
 		name := Make("f.json", kind, key, tag, 4194304, attempt)
 		n, ok := Parse(name, "f.json")
@@ -48,6 +49,24 @@ func TestLockRoundTrip(t *testing.T) {
 		if (got.Proc == nil) != (l.Proc == nil) || got.Proc != nil && *got.Proc != *l.Proc {
 			t.Errorf("%s has proc %+v", l.Encode(), got.Proc)
 		}
+	}
+}
+
+// The bytes are a contract with other implementations: these are the ones in docs/format.md.
+func TestLockBytes(t *testing.T) {
+	l := Lock{PID: 4711, Host: "desk", Token: "9f86d081884c7d659a2feaa0", AcquiredAt: "2026-11-30T17:43:32.815Z"}
+	const four = `{"pid":4711,"hostname":"desk","token":"9f86d081884c7d659a2feaa0","acquiredAt":"2026-11-30T17:43:32.815Z"`
+	if got := string(l.Encode()); got != four+"}" {
+		t.Errorf("without proc: %s", got)
+	}
+	l.Proc = &proc.ID{BootID: "35f37a2a-caba-4178-8ddd-f7d3d84af32a", PidNS: 4026531836, TimeNS: 4026531834, StartTime: 126402}
+	const whole = four + `,"proc":{"boot_id":"35f37a2a-caba-4178-8ddd-f7d3d84af32a","pid_ns":4026531836,"time_ns":4026531834,"start_time":126402}}`
+	if got := string(l.Encode()); got != whole {
+		t.Errorf("with proc: %s", got)
+	}
+	page, err := os.ReadFile("../../docs/format.md")
+	if err != nil || !strings.Contains(string(page), "\n"+whole+"\n") {
+		t.Errorf("docs/format.md shows another lock: %v", err)
 	}
 }
 
@@ -104,7 +123,7 @@ func TestIsKernelRecord(t *testing.T) {
 
 // Whatever is in a lock file or a folder, reading it neither fails badly nor makes more than was there.
 func FuzzParse(f *testing.F) {
-	f.Add("f.lock.claim-0123456789abcdef-0a1b2c3d-7-00112233445566778899aabb", []byte(`{"pid":7,"hostname":"h"}`))
+	f.Add("f.lock.claim-0123456789abcdef-0a1b2c3d-7-00022233445566778899aabb", []byte(`{"pid":7,"hostname":"h"}`))
 	f.Add("f.tmp-7-0a", []byte("\x00"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		if n, ok := Parse(name, "f"); ok && !n.InContent && n.PID < 0 {

@@ -33,6 +33,7 @@ const LongestTemp = len(".tmp-") + tagLen + 1 + pidLen + 1 + attemptLen
 // Kind is what a name beside a guarded file is for.
 type Kind string
 
+// The kinds.
 const (
 	Pending Kind = "pending" // a lock's content before it is published
 	Claim   Kind = "claim"   // a breaker's claim on one lock

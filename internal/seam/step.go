@@ -3,6 +3,7 @@ package seam
 // Step is a named point in the lock file's algorithm. The names are those of the specification.
 type Step string
 
+// The steps, in the order in which a writer, a breaker and a release take them.
 const (
 	AcquirePending   Step = "acquire:pending"   // the pending file is written
 	AcquireOpened    Step = "acquire:opened"    // without hard links: the lock exists, still empty

@@ -55,14 +55,12 @@ func Dir(s *seam.Set, path string) error {
 }
 
 // Remove takes away a name that this process made in this attempt. If it cannot, the name is
-// remembered and tried again at the next sweep; the error is for whoever wants to report it.
-func Remove(s *seam.Set, name string) error {
-	err := s.FS.Remove(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
+// remembered and tried again at the next sweep. That is no error: such a name blocks nobody but, when it
+// is a claim, the breaking of one lock, and that until the next sweep.
+func Remove(s *seam.Set, name string) {
+	if err := s.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.Process.Litter(name)
 	}
-	s.Process.Litter(name)
-	return err
 }
 
 // Judge says which owners of names are dead. It asks once for each pid, since in a crowd every writer

@@ -31,7 +31,7 @@ type osFile struct {
 // again repeats a call that a signal interrupted. Go's own preemption signals make that routine.
 func again(f func() error) error {
 	for {
-		if err := f(); err != unix.EINTR {
+		if err := f(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (osFS) SyncDir(dir string) error {
 		return err
 	}
 	err = again(func() error { return unix.Fsync(fd) })
-	if err == unix.EINVAL || err == unix.ENOTSUP {
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
 		err = nil
 	}
 	return errors.Join(pathErr("sync", dir, err), pathErr("close", dir, unix.Close(fd)))

@@ -17,6 +17,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -115,7 +116,7 @@ type NameLimiter interface {
 // "a/link/../f" is in "a/link/..", wherever the link leads.
 func Split(path string) (dir, base string) {
 	dir, base = filepath.Split(path)
-	if short := strings.TrimRight(dir, pathSeparators); short != "" && filepath.VolumeName(dir) != short {
+	if short := strings.TrimRightFunc(dir, isSeparator); short != "" && filepath.VolumeName(dir) != short {
 		return short, base
 	}
 	if dir == "" {
@@ -124,7 +125,7 @@ func Split(path string) (dir, base string) {
 	return dir, base
 }
 
-const pathSeparators = "/" + string(filepath.Separator)
+func isSeparator(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }
 
 // ReadAll reads the open file to its end. When it has more than limit bytes, the first limit+1 of them
 // are returned and whole is false.

@@ -20,13 +20,11 @@ func (osFS) Watch(dir, base string) (Watch, error) {
 	}
 	w := &watch{inotify: fd, pidfd: -1, wake: -1, base: base}
 	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_FROM|unix.IN_ONLYDIR); err != nil {
-		w.Close()
-		return nil, pathErr("inotify", dir, err)
+		return nil, errors.Join(pathErr("inotify", dir, err), w.Close())
 	}
 	w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		w.Close()
-		return nil, pathErr("eventfd", dir, err)
+		return nil, errors.Join(pathErr("eventfd", dir, err), w.Close())
 	}
 	return w, nil
 }
@@ -50,7 +48,7 @@ func (w *watch) Wait(ctx context.Context, d time.Duration, pid int64) error {
 		defer close(ran)
 		var one [8]byte
 		binary.NativeEndian.PutUint64(one[:], 1)
-		unix.Write(w.wake, one[:])
+		_, _ = unix.Write(w.wake, one[:]) // it fails only when it is awake already
 	})
 	defer func() {
 		if !stop() {

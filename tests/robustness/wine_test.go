@@ -3,9 +3,7 @@
 package robustness
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +16,14 @@ import (
 // Wine proves LockFileEx (shared, exclusive, at once), release on the holder's death, hard links,
 // exclusive create and process times. It proves nothing about mandatory reads of a locked byte, a replace
 // over an open file, or the sync of a folder: those differ from Windows.
-var winePackages = []string{"kernlock", "internal/proc", "cmd/stile"}
+var winePackages = []string{"kernlock", "lockfile", "internal/vfs", "internal/proc", "cmd/stile"}
 
 // wineCannot names the tests that Wine cannot pass though Windows would, as "package TestName", with the
 // reason. They are left out by name; a reason that no longer holds is a line to delete.
 var wineCannot = map[string]string{
 	"kernlock TestReadersNeverFailAReplace": "Wine does not tell whether a file is open when another is moved over it",
 	"internal/proc TestParentIsAnAncestor":  "the test's parent is a Linux process, which Windows programs cannot see",
+	"internal/vfs TestOSLinks":              "Wine 8 reports success for a symbolic link and makes none",
 }
 
 // TestWine runs the Windows build's tests, each as a subtest with its own result.
@@ -45,7 +44,7 @@ func TestWine(t *testing.T) {
 				return
 			}
 			events, rest, err := runUnderWine(t, w, overlay, root, pkg)
-			replay(t, events)
+			replay(t, "under Wine", events)
 			if err != nil && !t.Failed() {
 				t.Errorf("the test binary ends with %v, though no test of it failed", err)
 			}
@@ -71,12 +70,9 @@ func hasWindowsTests(t *testing.T, root, pkg string) bool {
 	return strings.TrimSpace(string(out)) != "0 0"
 }
 
-// wineEvent is one line of test2json's output.
-type wineEvent struct{ Action, Test, Output string }
-
 // runUnderWine builds the tests of ./pkg in the module at root for Windows, runs them, and returns their
 // events and what was printed outside any test.
-func runUnderWine(t *testing.T, w wine, overlay, root, pkg string) ([]wineEvent, string, error) {
+func runUnderWine(t *testing.T, w wine, overlay, root, pkg string) ([]testEvent, string, error) {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), filepath.Base(pkg)+".test.exe")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", exe, "./"+pkg)
@@ -107,114 +103,6 @@ func leftOut(t *testing.T, pkg string) string {
 		}
 	}
 	return strings.Join(names, "|")
-}
-
-func decodeEvents(out []byte) (events []wineEvent, rest string) {
-	lines := bufio.NewReader(bytes.NewReader(out))
-	for {
-		line, err := lines.ReadBytes('\n')
-		var ev wineEvent
-		switch {
-		case json.Unmarshal(line, &ev) != nil:
-			rest += string(line)
-		case ev.Test == "":
-			rest += ev.Output
-		default:
-			events = append(events, ev)
-		}
-		if err != nil {
-			return events, rest
-		}
-	}
-}
-
-// wineResult is one test of the Windows build; its subtests hang below it.
-type wineResult struct {
-	name   string
-	result string // pass, fail, skip; empty when it did not finish
-	output string
-	sub    []*wineResult
-}
-
-// results builds the tree of tests that the events tell of.
-func results(events []wineEvent) *wineResult {
-	top := &wineResult{result: "pass"}
-	for _, ev := range events {
-		at := top
-		for _, part := range strings.Split(ev.Test, "/") {
-			at = at.child(part)
-		}
-		switch ev.Action {
-		case "output":
-			at.output += ev.Output
-		case "pass", "fail", "skip":
-			at.result = ev.Action
-		}
-	}
-	return top
-}
-
-func (r *wineResult) child(name string) *wineResult {
-	for _, s := range r.sub {
-		if s.name == name {
-			return s
-		}
-	}
-	s := &wineResult{name: name}
-	r.sub = append(r.sub, s)
-	return s
-}
-
-// verdict is what a replayed test must say: a name with a slash in it makes inner levels that are no
-// tests and have no result of their own, so they are as good as their parts.
-func (r *wineResult) verdict() string {
-	if r.result == "" && len(r.sub) > 0 && r.output == "" {
-		return "pass"
-	}
-	if r.result == "" {
-		return "unfinished"
-	}
-	return r.result
-}
-
-// replay says as subtests of t what the tests under Wine said.
-func replay(t *testing.T, events []wineEvent) {
-	top := results(events)
-	if len(top.sub) == 0 {
-		t.Error("no test ran under Wine")
-	}
-	for _, r := range top.sub {
-		r.replay(t)
-	}
-}
-
-func (r *wineResult) replay(t *testing.T) {
-	t.Run(r.name, func(t *testing.T) {
-		for _, s := range r.sub {
-			s.replay(t)
-		}
-		switch r.verdict() {
-		case "pass":
-		case "skip":
-			t.Skip(skipWords(r.output))
-		case "unfinished":
-			t.Errorf("did not finish under Wine:\n%s", r.output)
-		default:
-			t.Errorf("failed under Wine:\n%s", r.output)
-		}
-	})
-}
-
-// skipWords is a skipped test's output without the marks around it.
-func skipWords(output string) string {
-	var words []string
-	for _, line := range strings.Split(output, "\n") {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
-			words = append(words, line)
-		}
-	}
-	return "under Wine: " + strings.Join(words, " ")
 }
 
 func goEnv(t *testing.T, name string) string {

@@ -104,7 +104,7 @@ func TestWineSeesPlantedFailures(t *testing.T) {
 	if slash := parts.child("a"); slash.verdict() != "pass" || slash.child("b").verdict() != "skip" {
 		t.Errorf("a part with a slash in its name: %s and %s, want pass and skip", slash.verdict(), slash.child("b").verdict())
 	}
-	if got, want := skipWords(parts.child("a").child("b").output), "under Wine: planted_test.go:45: the reason"; got != want {
+	if got, want := skipWords(parts.child("a").child("b").output), "planted_test.go:45: the reason"; got != want {
 		t.Errorf("the skip's reason: %q, want %q", got, want)
 	}
 	if t.Failed() {
@@ -113,7 +113,7 @@ func TestWineSeesPlantedFailures(t *testing.T) {
 }
 
 func TestUnfinishedIsNotPassed(t *testing.T) {
-	top := results([]wineEvent{{Action: "run", Test: "TestA"}, {Action: "output", Test: "TestA", Output: "=== RUN   TestA\n"}, {Action: "pass", Test: "TestB"}})
+	top := results([]testEvent{{Action: "run", Test: "TestA"}, {Action: "output", Test: "TestA", Output: "=== RUN   TestA\n"}, {Action: "pass", Test: "TestB"}})
 	if got := top.child("TestA").verdict(); got != "unfinished" {
 		t.Errorf("a test without an end: %s", got)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/stile-lock/stile/internal/vfs"
 )
 
-// TestFS checks what every vfs.FS promises, in the empty folder dir. Mkdir and symlink make the two
-// things that the interface itself cannot.
-func TestFS(t *testing.T, fsys vfs.FS, dir string, mkdir func(string), symlink func(text, name string)) {
+// TestFS checks what every vfs.FS promises, in the empty folder dir. Mkdir makes what the interface itself
+// cannot.
+func TestFS(t *testing.T, fsys vfs.FS, dir string, mkdir func(string)) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, data string) {
 		t.Helper()
@@ -38,19 +38,7 @@ func TestFS(t *testing.T, fsys vfs.FS, dir string, mkdir func(string), symlink f
 		}
 		return string(data)
 	}
-	is := func(err, want error) {
-		t.Helper()
-		if !errors.Is(err, want) {
-			t.Fatalf("got %v, want %v", err, want)
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			var pe *fs.PathError
-			var le interface{ Unwrap() error }
-			if !errors.As(err, &pe) && !errors.As(err, &le) {
-				t.Fatalf("%v names no path", err)
-			}
-		}
-	}
+	is := wants(t)
 	mkdir(at("folder"))
 	write("a", "one")
 
@@ -96,28 +84,6 @@ func TestFS(t *testing.T, fsys vfs.FS, dir string, mkdir func(string), symlink f
 	}
 	is(fsys.Remove(at("b")), fs.ErrNotExist)
 
-	symlink("a", at("s"))
-	if f, err := fsys.Open(at("s")); err == nil {
-		info, err := f.Stat()
-		f.Close()
-		if err != nil || info.Mode.IsRegular() {
-			t.Fatal("Open followed a link")
-		}
-	}
-	_, err = fsys.Create(at("s"), 0o600)
-	is(err, fs.ErrExist)
-	info, err := fsys.Lstat(at("s"))
-	is(err, nil)
-	if info.Mode&fs.ModeSymlink == 0 {
-		t.Fatalf("a link is described as %v", info.Mode)
-	}
-	text, err := fsys.Readlink(at("s"))
-	is(err, nil)
-	if text != "a" {
-		t.Fatalf("the link's text is %q", text)
-	}
-	is(fsys.Remove(at("s")), nil)
-
 	names, err := fsys.List(dir, "")
 	is(err, nil)
 	if want := []string{"a", "c", "folder"}; !slices.Equal(names, want) {
@@ -142,5 +108,52 @@ func TestFS(t *testing.T, fsys vfs.FS, dir string, mkdir func(string), symlink f
 	is(f.Close(), nil)
 	if f.Close() == nil {
 		t.Fatal("a second Close succeeds")
+	}
+}
+
+// TestFSLinks checks that no method of a vfs.FS follows a symbolic link, in the empty folder dir. Symlink
+// makes one.
+func TestFSLinks(t *testing.T, fsys vfs.FS, dir string, symlink func(text, name string)) {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	is := wants(t)
+	f, err := fsys.Create(at("a"), 0o600)
+	is(err, nil)
+	is(f.Close(), nil)
+	symlink("a", at("s"))
+	if f, err := fsys.Open(at("s")); err == nil {
+		info, err := f.Stat()
+		if err = errors.Join(err, f.Close()); err != nil || info.Mode.IsRegular() {
+			t.Fatal("Open followed a link")
+		}
+	}
+	_, err = fsys.Create(at("s"), 0o600)
+	is(err, fs.ErrExist)
+	info, err := fsys.Lstat(at("s"))
+	is(err, nil)
+	if info.Mode&fs.ModeSymlink == 0 {
+		t.Fatalf("a link is described as %v", info.Mode)
+	}
+	text, err := fsys.Readlink(at("s"))
+	is(err, nil)
+	if text != "a" {
+		t.Fatalf("the link's text is %q", text)
+	}
+	is(fsys.Remove(at("s")), nil)
+}
+
+// wants returns a check that an error is the one wanted, and names a path.
+func wants(t *testing.T) func(err, want error) {
+	return func(err, want error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			var pe *fs.PathError
+			var le interface{ Unwrap() error }
+			if !errors.As(err, &pe) && !errors.As(err, &le) {
+				t.Fatalf("%v names no path", err)
+			}
+		}
 	}
 }

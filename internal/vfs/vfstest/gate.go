@@ -30,9 +30,9 @@ func NewGate() *Gate { return &Gate{held: map[string]*Held{}, wake: make(chan st
 
 // Wrap returns base as the actor sees it: each operation stops at the gate first.
 func (g *Gate) Wrap(base vfs.FS, actor string) vfs.FS {
-	return &hooked{base, func(op Op) (error, func()) {
+	return &hooked{base, func(op Op) (func(), error) {
 		h := &Held{Actor: actor, Op: op, pass: make(chan error), over: make(chan struct{})}
-		return g.stop(h), func() { close(h.over) }
+		return func() { close(h.over) }, g.stop(h)
 	}}
 }
 

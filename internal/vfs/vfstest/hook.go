@@ -44,17 +44,17 @@ func (a *After) Unwrap() error { return a.Err }
 //
 // A failed Close still closes, as on every system.
 func Wrap(base vfs.FS, before func(Op) error) vfs.FS {
-	return &hooked{base, func(op Op) (error, func()) { return before(op), func() {} }}
+	return &hooked{base, func(op Op) (func(), error) { return func() {}, before(op) }}
 }
 
 type hooked struct {
 	base vfs.FS
 	// enter is called ahead of an operation, and what it returns when the operation is over.
-	enter func(Op) (err error, leave func())
+	enter func(Op) (leave func(), err error)
 }
 
 func (h *hooked) do(op Op, f func() error) error {
-	err, leave := h.enter(op)
+	leave, err := h.enter(op)
 	defer leave()
 	var after *After
 	if errors.As(err, &after) {
@@ -88,7 +88,7 @@ func (h *hooked) Open(name string) (f vfs.File, err error) {
 func (h *hooked) file(name string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		if f != nil { // it was opened after all; nobody will close it
-			f.Close()
+			err = errors.Join(err, f.Close())
 		}
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (f *hookedFile) Close() error {
 		return f.f.Close()
 	})
 	if !closed {
-		f.f.Close()
+		err = errors.Join(err, f.f.Close())
 	}
 	return err
 }

@@ -55,7 +55,7 @@ type node struct {
 func NewMem(dirs ...string) *Mem {
 	m := &Mem{names: map[string]*node{}, was: map[string][]*node{}}
 	for _, dir := range append([]string{"/"}, dirs...) {
-		m.names[filepath.Clean(dir)] = m.node(fs.ModeDir|0o755, nil)
+		m.names[clean(dir)] = m.node(fs.ModeDir|0o755, nil)
 	}
 	return m
 }
@@ -76,14 +76,14 @@ func (m *Mem) Put(name string, data []byte, mode fs.FileMode) {
 	defer m.mu.Unlock()
 	n := m.node(mode, slices.Clone(data))
 	n.synced = slices.Clone(data)
-	m.names[filepath.Clean(name)] = n
+	m.names[clean(name)] = n
 }
 
 // Get returns the content of name, and whether it is there.
 func (m *Mem) Get(name string) (data []byte, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := m.names[filepath.Clean(name)]
+	n := m.names[clean(name)]
 	if n == nil {
 		return nil, false
 	}
@@ -94,7 +94,7 @@ func (m *Mem) Get(name string) (data []byte, ok bool) {
 func (m *Mem) SetTime(name string, t time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.names[filepath.Clean(name)].mtime = t
+	m.names[clean(name)].mtime = t
 }
 
 // Names returns the base names in dir, sorted.
@@ -102,6 +102,9 @@ func (m *Mem) Names(dir string) []string {
 	names, _ := m.List(dir, "")
 	return names
 }
+
+// clean is how a name is kept. There is one volume, so that "/d/f" means the same on Windows.
+func clean(name string) string { return filepath.Clean(name[len(filepath.VolumeName(name)):]) }
 
 // set changes what a name stands for and remembers what it stood for.
 func (m *Mem) set(name string, n *node) {
@@ -130,7 +133,7 @@ func pathErr(op, name string, err error) error { return &fs.PathError{Op: op, Pa
 func (m *Mem) Create(name string, perm fs.FileMode) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name = filepath.Clean(name)
+	name = clean(name)
 	if err := m.parent(name); err != nil {
 		return nil, pathErr("create", name, err)
 	}
@@ -146,7 +149,7 @@ func (m *Mem) Create(name string, perm fs.FileMode) (vfs.File, error) {
 func (m *Mem) Open(name string) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name = filepath.Clean(name)
+	name = clean(name)
 	n := m.names[name]
 	switch {
 	case n == nil:
@@ -165,7 +168,7 @@ func (m *Mem) Open(name string) (vfs.File, error) {
 func (m *Mem) Link(oldname, newname string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old, name := filepath.Clean(oldname), filepath.Clean(newname)
+	old, name := clean(oldname), clean(newname)
 	var err error
 	switch n := m.names[old]; {
 	case n == nil:
@@ -189,7 +192,7 @@ func (m *Mem) Link(oldname, newname string) error {
 func (m *Mem) Rename(oldname, newname string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old, name := filepath.Clean(oldname), filepath.Clean(newname)
+	old, name := clean(oldname), clean(newname)
 	n, there := m.names[old], m.names[name]
 	var err error
 	switch {
@@ -213,7 +216,7 @@ func (m *Mem) Rename(oldname, newname string) error {
 func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name = filepath.Clean(name)
+	name = clean(name)
 	switch n := m.names[name]; {
 	case n == nil:
 		return pathErr("remove", name, syscall.ENOENT)
@@ -228,7 +231,7 @@ func (m *Mem) Remove(name string) error {
 func (m *Mem) Lstat(name string) (vfs.Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := m.names[filepath.Clean(name)]
+	n := m.names[clean(name)]
 	if n == nil {
 		return vfs.Info{}, pathErr("lstat", name, syscall.ENOENT)
 	}
@@ -246,7 +249,7 @@ func (n *node) info() vfs.Info {
 func (m *Mem) Readlink(name string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := m.names[filepath.Clean(name)]
+	n := m.names[clean(name)]
 	switch {
 	case n == nil:
 		return "", pathErr("readlink", name, syscall.ENOENT)
@@ -260,7 +263,7 @@ func (m *Mem) Readlink(name string) (string, error) {
 func (m *Mem) List(dir, prefix string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dir = filepath.Clean(dir)
+	dir = clean(dir)
 	if n := m.names[dir]; n == nil {
 		return nil, pathErr("open", dir, syscall.ENOENT)
 	} else if !n.mode.IsDir() {
@@ -280,7 +283,7 @@ func (m *Mem) List(dir, prefix string) ([]string, error) {
 func (m *Mem) SyncDir(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dir = filepath.Clean(dir)
+	dir = clean(dir)
 	if m.names[dir] == nil {
 		return pathErr("sync", dir, syscall.ENOENT)
 	}

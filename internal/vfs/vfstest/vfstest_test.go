@@ -13,9 +13,9 @@ import (
 
 func TestMem(t *testing.T) {
 	m := vfstest.NewMem("/d")
-	vfstest.TestFS(t, m, "/d",
-		func(name string) { m.Put(name, nil, fs.ModeDir|0o755) },
-		func(text, name string) { m.Put(name, []byte(text), fs.ModeSymlink|0o777) })
+	vfstest.TestFS(t, m, "/d", func(name string) { m.Put(name, nil, fs.ModeDir|0o755) })
+	m = vfstest.NewMem("/d")
+	vfstest.TestFSLinks(t, m, "/d", func(text, name string) { m.Put(name, []byte(text), fs.ModeSymlink|0o777) })
 }
 
 func TestWrapChangesNothing(t *testing.T) {
@@ -25,9 +25,9 @@ func TestWrapChangesNothing(t *testing.T) {
 		kinds[op.Kind] = true
 		return nil
 	})
-	vfstest.TestFS(t, w, "/d",
-		func(name string) { m.Put(name, nil, fs.ModeDir|0o755) },
-		func(text, name string) { m.Put(name, []byte(text), fs.ModeSymlink|0o777) })
+	vfstest.TestFS(t, w, "/d", func(name string) { m.Put(name, nil, fs.ModeDir|0o755) })
+	m.Put("/e", nil, fs.ModeDir|0o755)
+	vfstest.TestFSLinks(t, w, "/e", func(text, name string) { m.Put(name, []byte(text), fs.ModeSymlink|0o777) })
 	for _, kind := range []string{"create", "open", "link", "rename", "remove", "lstat", "readlink", "list",
 		"syncdir", "read", "write", "sync", "close"} {
 		if !kinds[kind] {
@@ -144,8 +144,9 @@ func TestCrashImagesSampled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vfs.WriteAll(f, []byte("data"))
-		f.Close()
+		if err := errors.Join(vfs.WriteAll(f, []byte("data")), f.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	n, different := 0, map[int]bool{}
 	for image := range m.CrashImages(50, 7) {
@@ -175,7 +176,7 @@ func TestInjectorFindsBugs(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		f.Write([]byte("new"))
+		_, _ = f.Write([]byte("new"))
 		f.Close()
 		return fsys.Rename("/d/tmp", "/d/f")
 	}

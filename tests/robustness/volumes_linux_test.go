@@ -1,0 +1,163 @@
+package robustness
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// volume is a file system that the lock file's tests are run on, for real.
+type volume struct {
+	name  string
+	kind  int64 // as statfs says it
+	links bool  // whether link() works there
+	mount func(t *testing.T, dir string)
+}
+
+var volumes = []volume{
+	{"tmpfs", unix.TMPFS_MAGIC, true, mountTmpfs},
+	{"ext4", unix.EXT4_SUPER_MAGIC, true, mountExt4},
+	{"exFAT", unix.FUSE_SUPER_MAGIC, false, mountExFAT},
+}
+
+func mountTmpfs(t *testing.T, dir string) {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("mount is not permitted here: %v", err)
+	}
+}
+
+func mountExt4(t *testing.T, dir string) {
+	device := loopDevice(t, need(t, "mkfs.ext4"), "-q", "-F", "-O", "has_journal", "-J", "size=4")
+	if err := unix.Mount(device, dir, "ext4", 0, ""); err != nil {
+		t.Skipf("mount is not permitted here: %v", err)
+	}
+}
+
+func mountExFAT(t *testing.T, dir string) {
+	mount := need(t, "mount.exfat-fuse")
+	device := loopDevice(t, need(t, "mkfs.exfat"))
+	if out, err := exec.Command(mount, device, dir).CombinedOutput(); err != nil {
+		t.Skipf("FUSE cannot mount here: %v: %s", err, out)
+	}
+}
+
+// loopDevice makes a file system in a file, as the command says, and returns a loop device on it.
+func loopDevice(t *testing.T, mkfs string, args ...string) string {
+	t.Helper()
+	losetup := need(t, "losetup")
+	image := filepath.Join(t.TempDir(), "image")
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 64<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(mkfs, append(args, image)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", mkfs, err, out)
+	}
+	out, err := exec.Command(losetup, "--find", "--show", image).Output()
+	if err != nil {
+		t.Skipf("no loop device to be had here: %v", err)
+	}
+	device := strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if out, err := exec.Command(losetup, "--detach", device).CombinedOutput(); err != nil {
+			t.Errorf("detach %s: %v: %s", device, err, out)
+		}
+	})
+	return device
+}
+
+// mounted mounts the volume, for as long as the test runs, and checks that it is what it is to be.
+func (v volume) mounted(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	v.mount(t, dir)
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount %s: %v", dir, errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH)))
+		}
+	})
+	var is unix.Statfs_t
+	if err := unix.Statfs(dir, &is); err != nil || is.Type != v.kind {
+		t.Fatalf("the file system is %#x, %v; want %#x", is.Type, err, v.kind)
+	}
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(file, link); (err == nil) != v.links || err != nil && !errors.Is(err, syscall.EPERM) {
+		t.Fatalf("link(): %v", err)
+	}
+	return dir
+}
+
+// TestLockFileOnRealVolumes runs the lock file's matrix, the eight writers among it, and what else goes by
+// what a file system does, on file systems of both classes.
+func TestLockFileOnRealVolumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: no file systems are made")
+	}
+	binary := lockfileTests(t)
+	for _, v := range volumes {
+		t.Run(v.name, func(t *testing.T) {
+			dir := v.mounted(t)
+			args := []string{"-test.run=^(TestMatrix|TestCase.*|TestOwnLockComesBack|TestReleaseFails|TestLossIsForGood|TestStale)$"}
+			if !v.links {
+				// Nor are there symbolic links, FIFOs or sparse files. Of these, go test takes the first that fits
+				// a part of the name: whole tests stand first.
+				args = append(args, "-test.skip=^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$|/^hard_links$|/./^hard_links$")
+			}
+			events, rest, err := runOn(t, binary, dir, args...)
+			replay(t, "on "+v.name, events)
+			if err != nil && !t.Failed() {
+				t.Errorf("the test binary ends with %v, though no test of it failed", err)
+			}
+			if t.Failed() {
+				t.Logf("besides its tests' output:\n%s", rest)
+			}
+		})
+	}
+}
+
+// TestVolumeIsUsed: the tests do run where they are told to. In a folder that is not there they fail.
+func TestVolumeIsUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: the lock file's tests are not built once more")
+	}
+	events, _, err := runOn(t, lockfileTests(t), filepath.Join(t.TempDir(), "none"), "-test.run=^TestMatrix$/^free$")
+	if r := results(events).child("TestMatrix"); err == nil || r.verdict() != "fail" {
+		t.Errorf("in a folder that is not there: %s, %v", r.verdict(), err)
+	}
+}
+
+// lockfileTests builds the tests of the lock file.
+func lockfileTests(t *testing.T) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "lockfile.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "./lockfile")
+	build.Dir = filepath.Dir(goEnv(t, "GOMOD"))
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the lock file's tests: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// runOn runs the lock file's tests on the volume at dir, and returns their events and what was printed
+// outside any test.
+func runOn(t *testing.T, binary, dir string, args ...string) ([]testEvent, string, error) {
+	t.Helper()
+	args = append([]string{"tool", "test2json", binary, "-test.v=test2json", "-test.timeout=2m"}, args...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = filepath.Join(filepath.Dir(goEnv(t, "GOMOD")), "lockfile")
+	cmd.Env = append(os.Environ(), "STILE_TEST_DIR="+dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	events, rest := decodeEvents(out)
+	return events, rest + stderr.String(), err
+}
