@@ -253,21 +253,21 @@ func TestNeighbourNamespace(t *testing.T) {
 		const theirs = "deadbeef"
 		w.dies(7)
 		names := []string{
-			"log.lock.pending-" + theirs + "-7-00022233445566778899aabb",
-			"log.lock.broken-" + theirs + "-7-00022233445566778899aabb",
-			"log.tmp-" + theirs + "-7-00022233445566778899aabb",
+			"log.lock.pending-" + theirs + "-7-00112233445566778899aabb",
+			"log.lock.broken-" + theirs + "-7-00112233445566778899aabb",
+			"log.tmp-" + theirs + "-7-00112233445566778899aabb",
 		}
 		for _, name := range names {
 			w.plant(name, "x")
 		}
 		w.update(w.actor(8), "a")
-		w.only(append([]string{"log"}, "log.lock.broken-deadbeef-7-00022233445566778899aabb",
-			"log.lock.pending-deadbeef-7-00022233445566778899aabb", names[2])...)
+		w.only(append([]string{"log"}, "log.lock.broken-deadbeef-7-00112233445566778899aabb",
+			"log.lock.pending-deadbeef-7-00112233445566778899aabb", names[2])...)
 
 		// A neighbour's claim on a dead lock is a live breaker's.
 		w.plant("log.lock", lockOf(7, testHost))
 		r := &reading{data: []byte(lockOf(7, testHost)), ended: true}
-		claim := "log.lock.claim-" + r.key() + "-" + theirs + "-7-00022233445566778899aabb"
+		claim := "log.lock.claim-" + r.key() + "-" + theirs + "-7-00112233445566778899aabb"
 		w.plant(claim, "{}")
 		if held := w.refused(w.actor(8), Dead); !errors.Is(held, ErrBusy) {
 			t.Errorf("%v", held)

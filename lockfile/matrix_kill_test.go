@@ -27,7 +27,7 @@ func (w *world) real() Options {
 func plantDead(w *world) { w.plant("log.lock", lockOf(noSuchPID, proc.Self().Host)) }
 
 func plantLeftover(w *world) {
-	w.plant(fmt.Sprintf("log.tmp-%s-%d-%s", proc.HostTag(), noSuchPID, "00022233445566778899aabb"), "old")
+	w.plant(fmt.Sprintf("log.tmp-%s-%d-%s", proc.HostTag(), noSuchPID, "00112233445566778899aabb"), "old")
 }
 
 // kill makes the test of a row: after the setup the child dies in its update, at the step; the next

@@ -68,9 +68,9 @@ func earlier(pid int64, host string) map[string]string {
 		fmt.Sprintf("log.lock.broken-%s-%d-1700000000000-0a1b", tag, pid): "x",
 		fmt.Sprintf("log.tmp-%s-%d-0a1b2c3d", tag, pid):                   "x",
 		fmt.Sprintf("log.lock.claim-0123456789abcdef-%s-%d-aa", tag, pid): "x",
-		fmt.Sprintf("log.lock.broken-%s-%d-00022233445566aa", tag, pid):   "x",
-		fmt.Sprintf("log.tmp-%s-%d-00022233445566778899aabb", tag, pid):   "x",
-		fmt.Sprintf("log.lock.pending-%s-%d-0002223344556677", tag, pid):  "x",
+		fmt.Sprintf("log.lock.broken-%s-%d-00112233445566aa", tag, pid):   "x",
+		fmt.Sprintf("log.tmp-%s-%d-00112233445566778899aabb", tag, pid):   "x",
+		fmt.Sprintf("log.lock.pending-%s-%d-0011223344556677", tag, pid):  "x",
 		fmt.Sprintf("log.lock.claim-ffff456789abcdef-%s-%d-ab", tag, pid): "x",
 		fmt.Sprintf("log.lock.broken-%s-%d-1700000000001-ffff", tag, pid): "x",
 	}
@@ -131,8 +131,8 @@ func testLeftoversStay(w *world) {
 
 func testSweeperStalled(w *world) {
 	w.dies(7)
-	dead := "log.tmp-" + proc.HostTagFor(testHost, nil) + "-7-00022233445566778899aabb"
-	live := "log.tmp-" + proc.HostTagFor(testHost, nil) + "-6-00022233445566778899aabb"
+	dead := "log.tmp-" + proc.HostTagFor(testHost, nil) + "-7-00112233445566778899aabb"
+	live := "log.tmp-" + proc.HostTagFor(testHost, nil) + "-6-00112233445566778899aabb"
 	w.plant(dead, "x")
 	w.plant(live, "x")
 	hook, reached, resume := stall(seam.SweepJudged)

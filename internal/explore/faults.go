@@ -186,7 +186,7 @@ func (t *twice) Write(b []byte) (int, error) {
 	return min(n, len(b)), err
 }
 
-// endedForgotten is the remedy of decision 0102 left out.
+// endedForgotten is the remedy of decision 0012 left out.
 var endedForgotten = &fault{name: "own ended lock not known again", forgets: true}
 
 var faults = []*fault{

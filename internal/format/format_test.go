@@ -10,7 +10,7 @@ import (
 )
 
 func TestNamesRoundTrip(t *testing.T) {
-	const tag, attempt, key = "0a1b2c3d", "00022233445566778899aabb", "0123456789abcdef"
+	const tag, attempt, key = "0a1b2c3d", "00112233445566778899aabb", "0123456789abcdef"
 	for _, kind := range []Kind{Pending, Claim, Broken, Temp} {
 		name := Make("f.json", kind, key, tag, 4194304, attempt)
 		n, ok := Parse(name, "f.json")
@@ -123,7 +123,7 @@ func TestIsKernelRecord(t *testing.T) {
 
 // Whatever is in a lock file or a folder, reading it neither fails badly nor makes more than was there.
 func FuzzParse(f *testing.F) {
-	f.Add("f.lock.claim-0123456789abcdef-0a1b2c3d-7-00022233445566778899aabb", []byte(`{"pid":7,"hostname":"h"}`))
+	f.Add("f.lock.claim-0123456789abcdef-0a1b2c3d-7-00112233445566778899aabb", []byte(`{"pid":7,"hostname":"h"}`))
 	f.Add("f.tmp-7-0a", []byte("\x00"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		if n, ok := Parse(name, "f"); ok && !n.InContent && n.PID < 0 {
