@@ -81,7 +81,7 @@ _stile() {
 	}
 	fmt.Fprintf(w, "    help) words='%s' ;;\n", strings.Join(verbNames(), " "))
 	fmt.Fprint(w, `    esac
-    if [[ ${COMP_WORDS[1]} == run ]]; then
+    if [[ ${COMP_WORDS[1]} == run || ${COMP_WORDS[1]} == edit ]]; then
         case $prev in
         --policy) COMPREPLY=($(compgen -W 'mutation monitor single_flight' -- "$cur")); return ;;
         esac
@@ -161,7 +161,7 @@ _stile() {
 		}
 		fmt.Fprintf(w, "            '--help[show help]' \\\n")
 		switch {
-		case v.name == "run":
+		case v.name == "run" || v.name == "edit":
 			fmt.Fprintf(w, "            '1:target:_files' '*::command:_normal' ;;\n")
 		case operandWords(&v) != "":
 			fmt.Fprintf(w, "            '1:word:(%s)' ;;\n", operandWords(&v))

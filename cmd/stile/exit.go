@@ -7,6 +7,8 @@ import (
 	"io/fs"
 
 	"github.com/stile-lock/stile/kernlock"
+	"github.com/stile-lock/stile/lockfile"
+	"github.com/stile-lock/stile/record"
 )
 
 // Exit codes of commands that run a command of the user's. They are those of
@@ -60,7 +62,7 @@ func classify(err error) *failure {
 	}
 	// The order matters: a timeout carries the reason that its incident was
 	// not recorded, and a refused lock file the system's word for why.
-	for _, k := range kernlockFailures {
+	for _, k := range knownFailures {
 		if errors.Is(err, k.err) {
 			return &failure{exit: k.exit, code: k.code, hint: k.hint, err: err}
 		}
@@ -87,19 +89,31 @@ const (
 	hintReadOnly   = "the lock file must be created beside the target, on a filesystem that can be written"
 )
 
-var kernlockFailures = [...]struct {
+var knownFailures = [...]struct {
 	err  error
 	exit int
 	code string
 	hint string
 }{
+	{record.ErrNotDurable, exitIO, "not_durable", "the change is in the file; after a power cut it may be gone"},
 	{kernlock.ErrTimeout, exitHeld, "lock_acquire_timeout", "see who holds it with 'stile status'; -w SECS waits longer; never delete the lock file"},
 	{kernlock.ErrHeld, exitHeld, "duplicate", "without -n, run waits for its turn"},
 	{kernlock.ErrReentrant, exitUsage, "reentrant", "the lock is held already: run the command without another 'stile run'"},
 	{kernlock.ErrLost, exitLost, "lock_lost", "something removed or replaced the lock file while the command ran: check the target; lock files are never deleted by hand"},
+	{record.ErrStale, exitLost, "file_changed", "a program that does not ask for the lock writes to the file, too"},
 	{kernlock.ErrUnsupported, exitUnavailable, "unsupported_filesystem", "'stile doctor DIR' tests what a folder can do"},
 	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "it is a lock of another kind, that the program which made it works with; it was not touched"},
 	{kernlock.ErrBadLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
 	{kernlock.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
+	{record.ErrNoFile, exitNoFolder, "no_such_file", "check the name"},
+	{record.ErrNotRegular, exitBadFile, "not_a_regular_file", "only plain files can be changed"},
+	{record.ErrFormat, exitBadFile, "bad_format", "nothing was changed; mend the file at the place named"},
+	{record.ErrRecord, exitBadFile, "bad_record", "mend it at the place named"},
+	{lockfile.ErrBusy, exitHeld, "lock_busy", "try again in a moment"},
+	{lockfile.ErrHeld, exitHeld, "lock_held", ""}, // the message names the command that clears it
+	{lockfile.ErrChanged, exitHeld, "lock_changed", "nothing was removed; see who holds it now with 'stile status'"},
+	{lockfile.ErrKernelLock, exitBadFile, "kernel_lock", "it is free as soon as its holder ends; see who that is with 'stile status'"},
+	{lockfile.ErrNotLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
+	{lockfile.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
 	{kernlock.ErrUsage, exitUsage, "usage", "--help shows the flags"},
 }

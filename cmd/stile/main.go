@@ -50,7 +50,7 @@ func asksHelp(v *verb, args []string) bool {
 		case a == "--help" || a == "-h":
 			return true
 		case a == "--" || len(a) < 2 || a[0] != '-':
-			if v.name == "run" || a == "--" {
+			if v.name == "run" || v.name == "edit" || a == "--" {
 				return false
 			}
 		default:

@@ -29,6 +29,9 @@ type errorObject struct {
 
 	// Of a lock that is held under -n.
 	Duplicate *kernlock.Duplicate `json:"duplicate,omitempty"`
+
+	// Of a lock file that was not removed.
+	LockFileHolder *lockFileHolder `json:"holder,omitempty"`
 }
 
 func newErrorObject(f *failure) *errorObject {
@@ -63,6 +66,11 @@ func report(w io.Writer, f *failure, asJSON bool) {
 func fail(err error, asJSON bool) int {
 	f := classify(err)
 	report(os.Stdout, f, asJSON)
+	return exitOfOthers(f)
+}
+
+// exitOfOthers is a failure's exit code in commands that run no command.
+func exitOfOthers(f *failure) int {
 	switch f.exit {
 	case exitBadFile, exitHeld, exitLost:
 		return exitProblem

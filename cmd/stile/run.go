@@ -178,16 +178,8 @@ func (plan *runPlan) resolve() ([]target, error) {
 	var targets []target
 	seen := make(map[string]bool, len(plan.targets))
 	for _, name := range plan.targets {
-		h, err := kernlock.Open(name, plan.lock)
+		h, err := openTarget(name, plan.lock)
 		if err != nil {
-			return nil, err
-		}
-		if estate := estateOf(h.Target()); estate != "" {
-			return nil, &failure{exit: exitBadFile, code: "under_agents",
-				hint: "what lies under agents/ is changed by the program that keeps the estate, not under a kernel lock",
-				err:  fmt.Errorf("lock %s: it belongs to the estate %s, whose agents are guarded by lock files", h.Target(), estate)}
-		}
-		if err := refuseNested(h); err != nil {
 			return nil, err
 		}
 		if strings.HasSuffix(name, ".lock") && !plan.lock.Exact && !plan.json {
@@ -201,6 +193,23 @@ func (plan *runPlan) resolve() ([]target, error) {
 	}
 	sort.Slice(targets, func(i, j int) bool { return targets[i].lockPath < targets[j].lockPath })
 	return targets, nil
+}
+
+// openTarget opens the lock of a target, unless it can never be taken from here.
+func openTarget(name string, o kernlock.Options) (*kernlock.Handle, error) {
+	h, err := kernlock.Open(name, o)
+	if err != nil {
+		return nil, err
+	}
+	if estate := estateOf(h.Target()); estate != "" {
+		return nil, &failure{exit: exitBadFile, code: "under_agents",
+			hint: "what lies under agents/ is changed by the program that keeps the estate, not under a kernel lock",
+			err:  fmt.Errorf("lock %s: it belongs to the estate %s, whose agents are guarded by lock files", h.Target(), estate)}
+	}
+	if err := refuseNested(h); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // acquireAll takes the locks in order. The wait that the user or the policy

@@ -12,8 +12,11 @@ var endingSignals = []os.Signal{os.Interrupt}
 
 func shellCommand(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-func runCommand(path string, argv, env []string, _ *signalSet) (int, error) {
-	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+func runCommand(path string, argv, env []string, _ *signalSet, streams ...*os.File) (int, error) {
+	if streams == nil {
+		streams = []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	}
+	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: streams})
 	if err != nil {
 		return 0, commandFailure(argv[0], err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -34,6 +35,7 @@ type command struct {
 	// mu is held while the process is collected or signalled, so that no
 	// signal goes to a number that was already given back.
 	mu      sync.Mutex
+	over    chan struct{} // closed when it has ended
 	ended   bool
 	code    int
 	err     error
@@ -48,11 +50,19 @@ type command struct {
 //
 // os.StartProcess is not used: it would number the descriptors itself, and
 // it tries out pidfds first, which costs more than all our own work.
-func runCommand(path string, argv, env []string, signals *signalSet) (int, error) {
-	c := &command{signals: signals}
+//
+// The command's standard streams are ours, or the three given.
+func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
+	c := &command{signals: signals, over: make(chan struct{})}
+	defer close(c.over)
 	waitChange := c.prepareWait()
+	if streams != nil {
+		// Not the first command of this process, perhaps: it must not inherit
+		// what was ignored for the last one's sake.
+		signal.Reset(unix.SIGTSTP)
+	}
 	var err error
-	if c.pid, err = spawn(path, argv, env); err != nil {
+	if c.pid, err = spawn(path, argv, env, streams); err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
 	go c.passSignals()
@@ -74,20 +84,43 @@ func (c *command) passSignals() {
 	// to: it may be an editor that tidies the screen first. Not before the
 	// start: the command would inherit it.
 	signal.Ignore(unix.SIGTSTP)
-	for sig := range c.signals.arrived {
-		c.mu.Lock()
-		c.pass(sig.(unix.Signal))
-		c.mu.Unlock()
+	for {
+		select {
+		case <-c.over:
+			return
+		case sig := <-c.signals.arrived:
+			c.mu.Lock()
+			ended := c.ended
+			c.pass(sig.(unix.Signal))
+			c.mu.Unlock()
+			if ended {
+				// It was meant for what comes after the command.
+				c.signals.giveBack(sig)
+				return
+			}
+		}
+	}
+}
+
+// giveBack puts a signal back for whoever asks next.
+func (s *signalSet) giveBack(sig os.Signal) {
+	select {
+	case s.arrived <- sig:
+	default: // so many others have come that one will not be missed
 	}
 }
 
 // spawn is execvp in a child: a file without "#!" is given to /bin/sh.
-func spawn(path string, argv, env []string) (int, error) {
+func spawn(path string, argv, env []string, streams []*os.File) (int, error) {
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}}
+	for i, f := range streams {
+		attr.Files[i] = f.Fd()
+	}
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
 		pid, err = syscall.ForkExec("/bin/sh", scriptArgs(path, argv), attr)
 	}
+	runtime.KeepAlive(streams)
 	return pid, err
 }
 

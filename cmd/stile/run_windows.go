@@ -22,11 +22,14 @@ func shellCommand(line string) []string {
 
 // runCommand runs the command in a job that ends with us: a lock cannot be
 // inherited here, so nothing may run on when its holder is gone.
-func runCommand(path string, argv, env []string, signals *signalSet) (int, error) {
+func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
+	if streams == nil {
+		streams = []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	}
 	if err := joinJob(); err != nil {
 		return 0, fmt.Errorf("make a job for the command: %w", err)
 	}
-	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: streams})
 	if err != nil {
 		return 0, commandFailure(argv[0], err)
 	}

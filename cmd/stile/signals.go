@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -37,13 +38,18 @@ func catchSignals() *signalSet {
 // ready returns when the signals are received.
 func (s *signalSet) ready() { <-s.set }
 
-// pending gives the number of a signal that has come, or 0.
+// pending gives the number of a signal that has come and means the end, or 0.
+// While a command runs, others are received too.
 func (s *signalSet) pending() int {
-	select {
-	case sig := <-s.arrived:
-		return signalNumber(sig)
-	default:
-		return 0
+	for {
+		select {
+		case sig := <-s.arrived:
+			if slices.Contains(endingSignals, sig) {
+				return signalNumber(sig)
+			}
+		default:
+			return 0
+		}
 	}
 }
 

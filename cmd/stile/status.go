@@ -12,6 +12,7 @@ import (
 
 	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/kernlock"
+	"github.com/stile-lock/stile/lockfile"
 )
 
 type statusFlags struct {
@@ -34,8 +35,9 @@ func statusVerb() verb {
 current one) and below as a table. Nothing is taken, changed or repaired to find
 it, so it works on read-only folders too.
 
-The kernel alone decides who holds; the record says who took the lock last. The
-lock of a folder itself lies beside it: 'stile status --exact FOLDER.lock'.
+Of a kernel lock, the kernel alone decides who holds; the record says who took it
+last. Of a lock file, the file says who holds, and status whether that process
+lives. The lock of a folder itself lies beside it: 'stile status --exact FOLDER.lock'.
 
 Exit code: 0; 1 when PATH cannot be read; 2 when an entry of the folder cannot.`,
 		examples: `stile status notes.json
@@ -52,7 +54,7 @@ stile status --json ~/shared | jq '.locks[] | select(.kernel == "held")'`,
 type folderStatus struct {
 	Estate     *string            `json:"estate"`
 	Locks      []*kernlock.Report `json:"locks"`
-	LockFiles  []struct{}         `json:"lock_files"`
+	LockFiles  []lockFileStatus   `json:"lock_files"`
 	Containers []struct{}         `json:"containers"`
 	Errors     []pathError        `json:"errors,omitempty"`
 }
@@ -80,15 +82,21 @@ func cmdStatus(args []string) int {
 	if err != nil {
 		return fail(err, f.json)
 	}
-	if f.json {
-		printJSON(os.Stdout, report)
-		return 0
-	}
-	if strings.HasSuffix(path, ".lock") && !f.exact && report.Content == kernlock.ContentAbsent {
+	if !f.json && strings.HasSuffix(path, ".lock") && !f.exact && report.Content == kernlock.ContentAbsent {
 		fmt.Fprintf(os.Stderr, "stile: this is about the lock of %s; with --exact the named file itself is the lock\n", display.Text(path))
 	}
 	w := bufio.NewWriter(os.Stdout)
-	printReport(w, report)
+	lf, isLockFile := lockFileOf(report)
+	switch {
+	case f.json && isLockFile:
+		printJSON(w, lockFileStatusOf(lf))
+	case f.json:
+		printJSON(w, report)
+	case isLockFile:
+		printLockFile(w, lf)
+	default:
+		printReport(w, report)
+	}
 	if err := w.Flush(); err != nil {
 		return fail(err, false)
 	}
@@ -109,16 +117,32 @@ func onePath(p parsed) (string, error) {
 }
 
 func folderStatusOf(dir string, f *statusFlags) int {
-	out := folderStatus{Locks: []*kernlock.Report{}, LockFiles: []struct{}{}, Containers: []struct{}{}}
+	out := folderStatus{Locks: []*kernlock.Report{}, LockFiles: []lockFileStatus{}, Containers: []struct{}{}}
 	err := kernlock.Survey(context.Background(), dir, func(r *kernlock.Report, err error) error {
 		if err != nil {
 			f := classify(err)
 			out.Errors = append(out.Errors, pathError{Path: r.LockPath, Code: f.code, Message: display.Text(err.Error())})
 			return nil
 		}
-		out.Locks = append(out.Locks, r)
+		if estateOf(r.Target) == "" || r.Content == kernlock.ContentRecord {
+			out.Locks = append(out.Locks, r)
+		}
 		return nil
 	})
+	if err != nil {
+		return fail(err, f.json)
+	}
+	base, err := filepath.Abs(dir)
+	if err == nil {
+		base, err = filepath.EvalSymlinks(base)
+	}
+	var files []lockfile.State
+	if err == nil {
+		err = surveyLockFiles(context.Background(), base, func(s lockfile.State) {
+			files = append(files, s)
+			out.LockFiles = append(out.LockFiles, lockFileStatusOf(s))
+		})
+	}
 	if err != nil {
 		return fail(err, f.json)
 	}
@@ -133,30 +157,23 @@ func folderStatusOf(dir string, f *statusFlags) int {
 	for _, e := range out.Errors {
 		printFailure(os.Stderr, e.Path+": "+e.Message, "")
 	}
-	if len(out.Locks) == 0 {
+	if len(out.Locks)+len(files) == 0 {
 		fmt.Printf("no locks in %s\n", display.Text(dir))
 		return code
-	}
-	base, err := filepath.Abs(dir)
-	if err == nil {
-		if resolved, err := filepath.EvalSymlinks(base); err == nil {
-			base = resolved
-		}
 	}
 	rows := [][]string{{"TARGET", "LOCK", "HOLDER", "AGENT", "OPERATION", "SINCE", "WAITERS", "INCIDENTS"}}
 	for _, r := range out.Locks {
 		rows = append(rows, statusRow(base, r))
+	}
+	for _, l := range files {
+		rows = append(rows, lockFileRow(base, l))
 	}
 	printTable(os.Stdout, rows)
 	return code
 }
 
 func statusRow(base string, r *kernlock.Report) []string {
-	name := r.Target
-	if rel, err := filepath.Rel(base, r.Target); err == nil && !strings.HasPrefix(rel, "..") {
-		name = rel
-	}
-	row := []string{display.Text(name), lockWord(r), "-", "-", "-", "-", count(r.Waiters), count(r.Incidents)}
+	row := []string{relativeTo(base, r.Target), lockWord(r), "-", "-", "-", "-", count(r.Waiters), count(r.Incidents)}
 	if r.Kernel == kernlock.KernelFree {
 		return row
 	}

@@ -23,7 +23,10 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		runVerb(),
+		editVerb(),
+		appendVerb(),
 		statusVerb(),
+		unlockVerb(),
 		incidentsVerb(),
 		doctorVerb(),
 		demoVerb(),
@@ -37,6 +40,12 @@ func findVerb(name string) (verb, bool) {
 	switch name {
 	case "run":
 		return runVerb(), true
+	case "edit":
+		return editVerb(), true
+	case "append":
+		return appendVerb(), true
+	case "unlock":
+		return unlockVerb(), true
 	case "status":
 		return statusVerb(), true
 	case "incidents":

@@ -26,6 +26,10 @@ const (
 // own: a claim.
 const LongestSuffix = len(LockSuffix+".claim-") + KeyLen + 1 + tagLen + 1 + pidLen + 1 + attemptLen
 
+// LongestTemp is the same for a commit's temp file, the only name made beside a file whose lock is the
+// kernel's.
+const LongestTemp = len(".tmp-") + tagLen + 1 + pidLen + 1 + attemptLen
+
 // Kind is what a name beside a guarded file is for.
 type Kind string
 

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/stile-lock/stile/internal/proc"
@@ -28,20 +29,24 @@ type Set struct {
 	OnStep func(Step)
 }
 
-var defaults = Set{
-	FS:      vfs.OS(),
-	Clock:   systemClock{},
-	Rand:    rand.Reader,
-	Process: NewProcess(proc.Self, proc.HostTag, proc.InInitialPIDNamespace()),
-	Judge:   proc.Judge,
-}
+// defaults is made when it is first asked for: a program that links the locks and takes none pays for
+// no look at its namespaces.
+var defaults = sync.OnceValue(func() *Set {
+	return &Set{
+		FS:      vfs.OS(),
+		Clock:   systemClock{},
+		Rand:    rand.Reader,
+		Process: NewProcess(proc.Self, proc.HostTag, proc.InInitialPIDNamespace()),
+		Judge:   proc.Judge,
+	}
+})
 
 // Or returns s with the defaults filled in.
 func (s *Set) Or() *Set {
 	if s == nil {
-		return &defaults
+		return defaults()
 	}
-	full := *s
+	full, defaults := *s, defaults()
 	if full.FS == nil {
 		full.FS = defaults.FS
 	}

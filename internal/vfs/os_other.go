@@ -9,6 +9,7 @@ import (
 
 const (
 	openFlags   = 0
+	neverWait   = 0
 	foldersSync = false
 )
 

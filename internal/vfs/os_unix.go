@@ -12,6 +12,7 @@ import (
 
 const (
 	openFlags   = unix.O_NOFOLLOW
+	neverWait   = unix.O_NONBLOCK | unix.O_NOCTTY
 	foldersSync = true
 )
 
