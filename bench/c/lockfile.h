@@ -47,7 +47,10 @@ static void file_lock(void) {
 	must(lstat(guarded, &st), "lstat");
 	if (list())
 		die("something is left beside the guarded file");
-	must(uname(&u), "uname");
+	if (open(lock_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC) >= 0)
+		die("locked");
+	if (uname(&u) || uname(&u)) // for the content and for the names
+		die("uname");
 	attempt(pending, "pending");
 	int f = must(open(pending, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), "pending");
 	if (write(f, content, sizeof content - 1) < 0 || fstat(f, &st) || close(f))
