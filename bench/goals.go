@@ -37,7 +37,7 @@ const (
 	diskEmpty, diskFull = "disk, 0 other files", "disk, 1000 other files"
 	memEmpty, memFull   = "tmpfs, 0 other files", "tmpfs, 1000 other files"
 
-	aloneLines, eightLines = "1 processes, 0 lines before", "8 processes, 0 lines before"
+	aloneLines, eightLines = "1 writing, 0 lines before", "8 writing, 0 lines before"
 )
 
 // peers are those who keep a document without stile.
@@ -120,7 +120,7 @@ var goals = []goal{
 	{"append with Sync to 100,000 records on disk, against C with fsync", 1.3, "×", false, ratioOf("append", "100000 records, disk", "record.Append+sync", "c-copy+sync", "time")},
 	{"a line, one process, against SQLite NORMAL", 1, "×", false, ratioOf("lines", aloneLines, "record.Lines", "sqlite-normal", "time a line")},
 	{"a line behind 1,000,000, against the first", 1.1, "×", false, func(b *book) float64 {
-		return b.value("lines", "1 processes, 1000000 lines before", "record.Lines", "time a line") / b.value("lines", aloneLines, "record.Lines", "time a line")
+		return b.value("lines", "1 writing, 1000000 lines before", "record.Lines", "time a line") / b.value("lines", aloneLines, "record.Lines", "time a line")
 	}},
 	{"lines of 8 processes, against SQLite NORMAL", 1.5, "×", true, ratioOf("lines", eightLines, "record.Lines", "sqlite-normal", "rate")},
 	{"a line with Sync, one process, against SQLite FULL", 1.1, "×", false, ratioOf("lines", aloneLines, "record.Lines+sync", "sqlite-full", "time a line")},

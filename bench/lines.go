@@ -13,7 +13,7 @@ func (b *bench) lines() {
 	for _, c := range []struct {
 		workers, before int
 	}{{1, 0}, {1, 1_000_000}, {8, 0}} {
-		kase := fmt.Sprintf("%d processes, %d lines before", c.workers, c.before)
+		kase := fmt.Sprintf("%d writing, %d lines before", c.workers, c.before)
 		b.rounds(b.pick(5, 2), who, func(id string) error {
 			if c.before > 0 && id != "record.Lines" {
 				return nil

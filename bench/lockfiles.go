@@ -53,7 +53,7 @@ func (b *bench) fileCycle() {
 			dirs[others] = dir
 		}
 		// The folders take turns too: one is compared with the other.
-		b.rounds(b.pick(9, 3), who, func(id string) error {
+		b.rounds(b.pick(5, 3), who, func(id string) error {
 			for _, others := range []int{0, 1000} {
 				n := b.pick(4000, 1000)
 				if others > 0 {
@@ -71,11 +71,11 @@ func (b *bench) fileCycle() {
 
 func (b *bench) fileContend() {
 	who := []string{"lockfile", "proper-lockfile", "gofrs"}
-	long := time.Duration(b.pick(5000, 1500)) * time.Millisecond
+	long := time.Duration(b.pick(3000, 1500)) * time.Millisecond
 	short := time.Duration(b.pick(1000, 300)) * time.Millisecond
 	for _, p := range b.places() {
 		there := b.at(p.dir)
-		there.rounds(b.pick(5, 1), who, func(id string) error {
+		there.rounds(b.pick(3, 1), who, func(id string) error {
 			before, err := there.crowd(id, 1, 0, short)
 			if err != nil {
 				return err
@@ -117,7 +117,7 @@ func (b *bench) fileKill() { b.kills("file-kill", []string{"lockfile", "gofrs"})
 // fileWaiters holds a lock for which 200 processes wait.
 func (b *bench) fileWaiters() {
 	const waiters, settle, long = 200, 2 * time.Second, 5 * time.Second
-	for _, id := range []string{"lockfile", "gofrs-ctx"} {
+	for _, id := range []string{"lockfile", "kernlock"} {
 		for range b.pick(3, 1) {
 			if err := b.waitersOnce(id, waiters, settle, long); err != nil {
 				b.book.broken("file-waiters: %s: %v", id, err)
@@ -306,7 +306,7 @@ func (b *bench) appendOnce() {
 					return err
 				}
 				if c, _ := findContestant(id); c.in != "c" { // the floor only copies
-					if _, err := checkDocument2(j.path, size+j.n); err != nil {
+					if _, err := countDocument(j.path, size+j.n); err != nil {
 						b.book.broken("append: %s: %v", id, err)
 					}
 				}
@@ -317,7 +317,8 @@ func (b *bench) appendOnce() {
 	}
 }
 
-func checkDocument2(path string, want int) (have int, err error) {
+// countDocument looks only for the number of records.
+func countDocument(path string, want int) (have int, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err

@@ -114,6 +114,7 @@ func runWorker(args []string) error {
 		}
 		ready()
 		nap(int64(tooLong)) // the kill comes first
+		runtime.KeepAlive(p)
 		return nil
 	case "wait":
 		return workWait(p, page, ready, say)

@@ -144,8 +144,8 @@ func (w *watch) drain() (left bool, err error) {
 // the caller may have the lock by now. Nothing depends on when it is, or on what it answers.
 func (w *watch) Close() error {
 	var errs []error
-	if w.inotify >= 0 {
-		go unix.Close(w.inotify)
+	if fd := w.inotify; fd >= 0 {
+		go func() { _ = unix.Close(fd) }()
 	}
 	for _, fd := range []int{w.wake, w.pidfd} {
 		if fd >= 0 {
