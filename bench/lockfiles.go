@@ -118,7 +118,7 @@ func (b *bench) fileKill() { b.kills("file-kill", []string{"lockfile", "gofrs"})
 func (b *bench) fileWaiters() {
 	const waiters, settle, long = 200, 2 * time.Second, 5 * time.Second
 	for _, id := range []string{"lockfile", "kernlock"} {
-		for range b.pick(3, 1) {
+		for range b.pick(2, 1) {
 			if err := b.waitersOnce(id, waiters, settle, long); err != nil {
 				b.book.broken("file-waiters: %s: %v", id, err)
 				break
