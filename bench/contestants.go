@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stile-lock/stile/kernlock"
+	"github.com/stile-lock/stile/lockfile"
+	"github.com/stile-lock/stile/record"
 )
 
 // passage is how a worker goes through the lock: lock waits as long as it
@@ -20,12 +22,16 @@ type passage struct {
 	unlock func() error
 }
 
-// contestant is one way to lock a file. The C ones are run by the program
-// that the bench compiles from c/floor.c, under the same worker commands.
+// contestant is one way to lock a file, or to change one under a lock. Those
+// of another language are run by the program that the bench compiles from
+// c/floor.c, or by a script in peers/, under the same worker commands.
 type contestant struct {
 	id    string
 	about string
-	open  func(path string) (passage, error) // nil for C
+	open  func(path string) (passage, error)
+	in    string      // "c", "node" or "python"; "" for Go
+	doc   docOpener   // of a document's appends
+	line  linesOpener // of appended lines
 }
 
 // foreverish is the longest wait that a benchmark asks for. No waiter gets
@@ -33,18 +39,35 @@ type contestant struct {
 const foreverish = time.Hour
 
 var contestants = []contestant{
-	{"kernlock", "stile, no record, handle kept", openKernlock(kernlock.Options{NoRecord: true})},
-	{"kernlock+record", "stile, holder record, handle kept", openKernlock(kernlock.Options{})},
-	{"kernlock-once", "stile, no record, one-shot Acquire", onceKernlock(kernlock.Options{NoRecord: true})},
-	{"kernlock+record-once", "stile, holder record, one-shot Acquire", onceKernlock(kernlock.Options{})},
-	{"gofrs", "gofrs/flock, Lock", openGofrs},
-	{"gofrs-ctx", "gofrs/flock, TryLockContext every 10 ms: its way to wait with a deadline", openGofrsContext},
-	{"lockedfile", "go-internal lockedfile, Mutex", openLockedfile},
-	{"flock-go", "open, flock(2), unlock, close from Go; blocks, no checks, no deadline", openRaw},
-	{"flock-go-kept", "flock(2) from Go on a descriptor that stays open", openRawKept},
-	{"c-flock", "C: open, flock(2), unlock, close", nil},
-	{"c-floor", "C: the system calls of kernlock without a record: flock, statx, unlock on a kept descriptor", nil},
-	{"c-floor+record", "C: the same, and a read and two writes of a record", nil},
+	{id: "kernlock", about: "stile, no record, handle kept", open: openKernlock(kernlock.Options{NoRecord: true})},
+	{id: "kernlock+record", about: "stile, holder record, handle kept", open: openKernlock(kernlock.Options{})},
+	{id: "kernlock-once", about: "stile, no record, one-shot Acquire", open: onceKernlock(kernlock.Options{NoRecord: true})},
+	{id: "kernlock+record-once", about: "stile, holder record, one-shot Acquire", open: onceKernlock(kernlock.Options{})},
+	{id: "gofrs", about: "gofrs/flock, Lock", open: openGofrs},
+	{id: "gofrs-ctx", about: "gofrs/flock, TryLockContext every 10 ms: its way to wait with a deadline", open: openGofrsContext},
+	{id: "lockedfile", about: "go-internal lockedfile, Mutex", open: openLockedfile},
+	{id: "flock-go", about: "open, flock(2), unlock, close from Go; blocks, no checks, no deadline", open: openRaw},
+	{id: "flock-go-kept", about: "flock(2) from Go on a descriptor that stays open", open: openRawKept},
+	{id: "c-flock", about: "C: open, flock(2), unlock, close", in: "c"},
+	{id: "c-floor", about: "C: the system calls of kernlock without a record: flock, statx, unlock on a kept descriptor", in: "c"},
+	{id: "c-floor+record", about: "C: the same, and a read and two writes of a record", in: "c"},
+	{id: "lockfile", about: "stile, Acquire and Release of a lock file, NoSync", open: openLockFile},
+	{id: "c-lockfile", about: "C: the system calls of lockfile", in: "c"},
+	{id: "proper-lockfile", about: "npm's proper-lockfile, lock and release; waiting, it tries again every 1 to 5 ms", in: "node"},
+	{id: "record.Append", about: "stile, record.Append under a kernel lock, NoSync", doc: openAppend(record.UpdateOptions{NoSync: true})},
+	{id: "record.Append+lockfile", about: "the same under a lock file", doc: openAppend(underLockFile)},
+	{id: "record.Append+sync", about: "stile, record.Append under a kernel lock", doc: openAppend(record.UpdateOptions{})},
+	{id: "lockfile+json", about: "stile, lock file, Read, encoding/json, Commit; NoSync", doc: openLockFileJSON},
+	{id: "gofrs+json", about: "gofrs/flock, encoding/json, a new file renamed over the old", doc: openGofrsJSON},
+	{id: "lockedfile.Transform", about: "go-internal lockedfile, Transform with encoding/json (writes in place)", doc: openTransform},
+	{id: "proper-lockfile+write-file-atomic", about: "npm's both, JSON.parse and stringify, fsync off", in: "node"},
+	{id: "filelock+json", about: "Python's filelock, tries every ms; json, os.replace", in: "python"},
+	{id: "c-copy", about: "C: open, copy, rename; no lock, one process", in: "c"},
+	{id: "c-copy+sync", about: "C: the same with fsync of the new file and the folder", in: "c"},
+	{id: "record.Lines", about: "stile, record.Lines, no holder record", line: openLines(record.LineOptions{Lock: plainLock})},
+	{id: "record.Lines+sync", about: "the same with Sync", line: openLines(record.LineOptions{Lock: plainLock, Sync: true})},
+	{id: "sqlite-normal", about: "SQLite, WAL, synchronous NORMAL, one INSERT a line", line: openSQLite("NORMAL")},
+	{id: "sqlite-full", about: "SQLite, WAL, synchronous FULL", line: openSQLite("FULL")},
 }
 
 func findContestant(id string) (contestant, bool) {
@@ -149,4 +172,16 @@ func openRawKept(path string) (passage, error) {
 		lock:   func() error { return rawLock(fd) },
 		unlock: func() error { return unix.Flock(fd, unix.LOCK_UN) },
 	}, err
+}
+
+func openLockFile(path string) (passage, error) {
+	ctx := context.Background()
+	var h *lockfile.Hold
+	return passage{
+		lock: func() (err error) {
+			h, err = lockfile.Acquire(ctx, path, lockfile.Options{NoSync: true, Timeout: foreverish})
+			return err
+		},
+		unlock: func() error { return h.Release() },
+	}, nil
 }

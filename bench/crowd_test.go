@@ -10,7 +10,7 @@ import (
 // The test binary is its own worker, as the bench is. It knows one contestant
 // more: a lock that keeps nobody out.
 func TestMain(m *testing.M) {
-	contestants = append(contestants, contestant{"no-lock", "keeps nobody out", func(string) (passage, error) {
+	contestants = append(contestants, contestant{id: "no-lock", about: "keeps nobody out", open: func(string) (passage, error) {
 		nothing := func() error { return nil }
 		return passage{nothing, nothing}, nil
 	}})

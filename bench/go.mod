@@ -9,4 +9,6 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
+require github.com/mattn/go-sqlite3 v1.14.53
+
 replace github.com/stile-lock/stile => ../

@@ -22,6 +22,9 @@ type bench struct {
 	mem   string // mapped files: in memory where there is such a folder
 	self  string
 	floor string // "" without a C compiler
+	node  string // "" without node, or without npm's peers in modules
+	py    string // a Python that has filelock; "" without
+	npm   string // where npm's peers are
 	spawn string
 	stile string // "" while the tool does not exist
 	bare  string
@@ -66,11 +69,24 @@ func (b *bench) discard(j job) {
 // names it.
 func (b *bench) can(who string) bool {
 	c, ok := findContestant(who)
-	if ok && c.open == nil && b.floor == "" {
+	switch {
+	case c.in == "c" && b.floor == "":
 		b.book.missing("%s: no C compiler", who)
-		return false
+	case c.in == "node" && b.node == "":
+		b.book.missing("%s: no node, or npm could not install it", who)
+	case c.in == "python" && b.py == "":
+		b.book.missing("%s: no Python with the module filelock", who)
+	default:
+		return ok
 	}
-	return ok
+	return false
+}
+
+// at is the bench with its files in another folder.
+func (b *bench) at(dir string) *bench {
+	there := *b
+	there.dir = dir
+	return &there
 }
 
 // worker is one process of a run.
@@ -86,13 +102,22 @@ type worker struct {
 const tooLong = 3 * time.Minute
 
 func (b *bench) start(j job) (*worker, error) {
-	bin := b.self
-	if c, _ := findContestant(j.who); c.open == nil {
-		bin = b.floor
+	argv := []string{b.self, "worker"}
+	switch c, _ := findContestant(j.who); c.in {
+	case "c":
+		argv[0] = b.floor
+	case "node":
+		argv = []string{b.node, filepath.Join("peers", "worker.js")}
+	case "python":
+		argv = []string{b.py, filepath.Join("peers", "worker.py")}
+	}
+	argv = append(argv, j.args()...)
+	if argv[0] == b.node {
+		argv = append(argv, "modules="+b.npm)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), tooLong)
 	w := &worker{who: j.who, stop: stop}
-	w.cmd = exec.CommandContext(ctx, bin, append([]string{"worker"}, j.args()...)...)
+	w.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	w.cmd.Stderr = &w.errs
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no worker outlives a bench that is killed
 	out, err := w.cmd.StdoutPipe()
@@ -176,6 +201,7 @@ func (b *bench) compile(tmp string) {
 			*p.dst = bin
 		}
 	}
+	b.findPeers(tmp)
 	if b.flock, err = exec.LookPath("flock"); err != nil {
 		b.book.missing("flock(1): not installed")
 	}
@@ -187,6 +213,32 @@ func (b *bench) compile(tmp string) {
 		b.book.missing("stile run: cmd/stile is not in this tree")
 	} else {
 		b.stile = b.goBuild(tmp, "stile", "..", "./cmd/stile")
+	}
+}
+
+// findPeers looks for the contestants of other languages. npm's are installed
+// into the bench's own folder, at the versions that peers/package.json names.
+func (b *bench) findPeers(tmp string) {
+	b.npm = filepath.Join(tmp, "npm")
+	if node, err := exec.LookPath("node"); err == nil && os.Mkdir(b.npm, 0o700) == nil {
+		list, err := os.ReadFile(filepath.Join("peers", "package.json"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(b.npm, "package.json"), list, 0o600)
+		}
+		if err == nil {
+			cmd := exec.Command("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
+			cmd.Dir = b.npm
+			err = cmd.Run()
+		}
+		if err == nil {
+			b.node = node
+		}
+	}
+	for _, py := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(py, "-c", "import filelock").Run() == nil {
+			b.py = py
+			return
+		}
 	}
 }
 

@@ -46,12 +46,12 @@ func lookAround(dir string) machine {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
 			switch d.Path {
-			case "github.com/gofrs/flock", "github.com/rogpeppe/go-internal", "golang.org/x/sys":
+			case "github.com/gofrs/flock", "github.com/rogpeppe/go-internal", "golang.org/x/sys", "github.com/mattn/go-sqlite3":
 				m.Versions = append(m.Versions, d.Path+" "+d.Version)
 			}
 		}
 	}
-	m.Versions = append(m.Versions, firstLine("cc", "--version"), firstLine("flock", "--version"))
+	m.Versions = append(m.Versions, firstLine("cc", "--version"), firstLine("flock", "--version"), "node "+firstLine("node", "--version"))
 	return m
 }
 

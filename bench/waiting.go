@@ -14,8 +14,11 @@ import (
 )
 
 func (b *bench) kill() {
+	b.kills("kill", []string{"kernlock", "kernlock+record", "gofrs", "gofrs-ctx", "lockedfile", "flock-go", "c-flock"})
+}
+
+func (b *bench) kills(workload string, who []string) {
 	n := b.pick(50, 15)
-	who := []string{"kernlock", "kernlock+record", "gofrs", "gofrs-ctx", "lockedfile", "flock-go", "c-flock"}
 	b.rounds(b.pick(5, 3), who, func(id string) error {
 		var took []float64
 		for range n {
@@ -26,9 +29,9 @@ func (b *bench) kill() {
 			took = append(took, t)
 		}
 		slices.Sort(took)
-		b.book.add("kill", "", id, "p50", "µs", percentile(took, 50)/us)
-		b.book.add("kill", "", id, "p90", "µs", percentile(took, 90)/us)
-		b.book.add("kill", "", id, "max", "µs", percentile(took, 100)/us)
+		b.book.add(workload, "", id, "p50", "µs", percentile(took, 50)/us)
+		b.book.add(workload, "", id, "p90", "µs", percentile(took, 90)/us)
+		b.book.add(workload, "", id, "max", "µs", percentile(took, 100)/us)
 		return nil
 	})
 }

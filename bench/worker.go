@@ -15,10 +15,12 @@ import (
 //
 // It prints "ready" when it may be let go, and its figures as "name value"
 // lines at the end. The keys: path (what is locked), page and log (mapped
-// files), room (of the log), n (how many times), hold (ns of nanosleep).
+// files), room (of the log), n (how many times), hold (ns of nanosleep), id
+// (which of the workers this is). The scripts in peers/ take the same, and
+// modules (where npm has put its own).
 type job struct {
 	name, who, path, page, log string
-	room, n                    int
+	room, n, id                int
 	hold                       int64
 }
 
@@ -37,7 +39,7 @@ func parseJob(args []string) (job, error) {
 			j.page = v
 		case "log":
 			j.log = v
-		case "room", "n", "hold":
+		case "room", "n", "hold", "id":
 			n, err = strconv.ParseInt(v, 10, 64)
 		default:
 			err = fmt.Errorf("unknown key %q", k)
@@ -52,6 +54,8 @@ func parseJob(args []string) (job, error) {
 			j.n = int(n)
 		case "hold":
 			j.hold = n
+		case "id":
+			j.id = int(n)
 		}
 	}
 	return j, nil
@@ -61,6 +65,7 @@ func (j job) args() []string {
 	return []string{
 		j.name, j.who, "path=" + j.path, "page=" + j.page, "log=" + j.log,
 		"room=" + strconv.Itoa(j.room), "n=" + strconv.Itoa(j.n), "hold=" + strconv.FormatInt(j.hold, 10),
+		"id=" + strconv.Itoa(j.id),
 	}
 }
 
@@ -69,14 +74,7 @@ func runWorker(args []string) error {
 	if err != nil {
 		return err
 	}
-	c, ok := findContestant(j.who)
-	if !ok || c.open == nil {
-		return fmt.Errorf("no contestant %q here", j.who)
-	}
-	p, err := c.open(j.path)
-	if err != nil {
-		return err
-	}
+	c, _ := findContestant(j.who)
 	page, err := openPage(j.page)
 	if err != nil {
 		return err
@@ -89,6 +87,18 @@ func runWorker(args []string) error {
 		out.Flush()
 	}
 	say := func(name string, v int64) { fmt.Fprintln(out, name, v) }
+	switch {
+	case c.doc != nil && (j.name == "doc" || j.name == "doc-once"):
+		return workDoc(j, c.doc, page, ready, say)
+	case c.line != nil && j.name == "lines":
+		return workLines(j, c.line, page, ready, say)
+	case c.open == nil:
+		return fmt.Errorf("contestant %q does no %q here", j.who, j.name)
+	}
+	p, err := c.open(j.path)
+	if err != nil {
+		return err
+	}
 	switch j.name {
 	case "cycle":
 		return workCycle(j, p, ready, say)
@@ -104,6 +114,7 @@ func runWorker(args []string) error {
 		}
 		ready()
 		nap(int64(tooLong)) // the kill comes first
+		runtime.KeepAlive(p)
 		return nil
 	case "wait":
 		return workWait(p, page, ready, say)

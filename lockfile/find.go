@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/stile-lock/stile/internal/format"
+	"github.com/stile-lock/stile/internal/proc"
 	"github.com/stile-lock/stile/internal/seam"
 	"github.com/stile-lock/stile/internal/vfs"
 )
@@ -41,6 +42,18 @@ type lock struct {
 	// guarded describes the guarded file; exists says whether there is one.
 	guarded vfs.Info
 	exists  bool
+	// self and tag are this process, looked up at the first need and then kept: a name and a content
+	// made for one hold are of one host name, whatever the host is called meanwhile.
+	self proc.Holder
+	tag  string
+}
+
+// identity is this process, as the lock and the names beside it say it.
+func (l *lock) identity() (self proc.Holder, tag string) {
+	if l.tag == "" {
+		l.self, l.tag = l.s.Process.Self(), l.s.Process.Tag()
+	}
+	return l.self, l.tag
 }
 
 // find looks at the guarded file and says where its lock is. It makes nothing.
@@ -133,6 +146,7 @@ type reading struct {
 
 	lock   *format.Lock // what parse found; nil: unreadable
 	kernel bool         // parse found a kernel lock's holder record
+	alive  bool         // the last judgement of the holder
 }
 
 // look reads the lock and what it says.
@@ -176,7 +190,7 @@ func (l *lock) read(name string, whole bool) (*reading, error) {
 	if !r.info.Mode.IsRegular() {
 		return nil, notLockFile(name, r.info)
 	}
-	r.data, r.ended, err = vfs.ReadAll(f, format.MaxLock)
+	r.data, r.ended, err = vfs.ReadSized(f, r.info.Size, format.MaxLock)
 	if err == nil && !r.ended && whole {
 		sum := sha256.New()
 		sum.Write(r.data)

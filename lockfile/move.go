@@ -38,7 +38,8 @@ func (l *lock) moveAway() (moved string, err error) {
 	if err != nil {
 		return "", err
 	}
-	moved = format.Make(l.path, format.Broken, "", l.s.Process.Tag(), l.s.Process.Self().PID, attempt)
+	self, tag := l.identity()
+	moved = format.Make(l.path, format.Broken, "", tag, self.PID, attempt)
 	err = l.s.FS.Rename(l.name, moved)
 	if err != nil {
 		// Only this attempt can have made the name: if it is there the move has happened, whatever

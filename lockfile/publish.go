@@ -84,7 +84,8 @@ func (p *publisher) writePending() error {
 	if err != nil {
 		return err
 	}
-	name := format.Make(p.path, format.Pending, "", p.s.Process.Tag(), p.s.Process.Self().PID, attempt)
+	self, tag := p.identity()
+	name := format.Make(p.path, format.Pending, "", tag, self.PID, attempt)
 	p.pending = name // even if its creation fails, in case it was made all the same
 	f, err := p.s.FS.Create(name, p.mode())
 	if err != nil {
@@ -121,7 +122,7 @@ func (p *publisher) publishByCreate() (done bool, err error) {
 
 // write stamps the content and writes it, syncs and closes.
 func (p *publisher) write(f vfs.File) error {
-	self := p.s.Process.Self()
+	self, _ := p.identity()
 	p.stamped = p.s.Clock.Now()
 	content := format.Lock{
 		PID: self.PID, Host: self.Host, Token: p.token, Proc: self.Proc,

@@ -143,7 +143,12 @@ func (l *lock) judge(r *reading) proc.Judgement {
 
 // dead reports whether the lock may be broken: it parses and its holder is provably dead.
 func (l *lock) dead(r *reading) bool {
-	return r.lock != nil && l.judge(r).Verdict == proc.Dead
+	if r.lock == nil {
+		return false
+	}
+	v := l.judge(r).Verdict
+	r.alive = v == proc.Alive
+	return v == proc.Dead
 }
 
 // held makes the error for a lock that stands in the way.

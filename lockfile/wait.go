@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/stile-lock/stile/internal/proc"
 	"github.com/stile-lock/stile/internal/vfs"
 )
 
@@ -19,8 +18,9 @@ const (
 	longestWait = 250 * time.Millisecond // then look again whatever happened
 	// watchAfter is how many short waits for one lock come before it is watched. Most holds are over by
 	// then; in a crowd of short ones a watch would wake everybody at every release; and a user has few
-	// inotify instances.
-	watchAfter = 4
+	// inotify instances. When the lock is the one that was found at first there is no sign of a crowd.
+	watchAfter       = 4
+	watchAfterAtOnce = 2
 )
 
 // waiter waits for one lock. It decides nothing but when to look again.
@@ -83,7 +83,11 @@ func (w *waiter) wait(ctx context.Context, r *reading, claim error) error {
 	}
 	d := min(w.next(waited), left)
 	w.same++
-	if w.watch == nil && !w.blind && w.same > watchAfter {
+	enough := watchAfter
+	if w.changes == 1 {
+		enough = watchAfterAtOnce
+	}
+	if w.watch == nil && !w.blind && w.same > enough {
 		w.blind = true
 		if fsys, ok := w.l.s.FS.(vfs.Watcher); ok {
 			if watch, err := fsys.Watch(w.l.dir, w.l.base+".lock"); err == nil {
@@ -93,7 +97,7 @@ func (w *waiter) wait(ctx context.Context, r *reading, claim error) error {
 		}
 	}
 	var err error
-	if w.watch != nil && w.same > watchAfter {
+	if w.watch != nil && w.same > enough {
 		err = w.watch.Wait(ctx, d, w.whose(r))
 		if err != nil && ctx.Err() == nil { // a broken watch
 			_ = w.watch.Close()
@@ -122,7 +126,7 @@ func (w *waiter) fail(r *reading, waited time.Duration, claim, cause error) erro
 
 // whose is the process whose death is worth waking for; 0 when its pid means nothing here.
 func (w *waiter) whose(r *reading) int64 {
-	if r.lock == nil || w.l.judge(r).Verdict != proc.Alive {
+	if r.lock == nil || !r.alive {
 		return 0
 	}
 	return r.lock.PID

@@ -1,6 +1,8 @@
 package format
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"os"
 	"strings"
@@ -137,4 +139,18 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The lock's strings are those that encoding/json would write.
+func TestLockStrings(t *testing.T) {
+	for _, s := range []string{"", "vm", "a b~!", `a"b`, `a\b`, "<&>", "a\nb", "\x7f", "é", "\u2028", "\xff"} {
+		want, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := Lock{PID: 1, Host: s}
+		if got := l.Encode(); !bytes.Contains(got, append([]byte(`"hostname":`), want...)) {
+			t.Errorf("%q became %s", s, got)
+		}
+	}
 }

@@ -29,15 +29,15 @@ const TimeFormat = "2006-01-02T15:04:05.000Z"
 
 // Encode returns the bytes of the lock file.
 func (l *Lock) Encode() []byte {
-	b := make([]byte, 0, 256)
+	b := make([]byte, 0, 384)
 	b = append(b, `{"pid":`...)
 	b = strconv.AppendInt(b, l.PID, 10)
 	b = append(b, `,"hostname":`...)
-	b = append(b, quote(l.Host)...)
+	b = appendQuoted(b, l.Host)
 	b = append(b, `,"token":`...)
-	b = append(b, quote(l.Token)...)
+	b = appendQuoted(b, l.Token)
 	b = append(b, `,"acquiredAt":`...)
-	b = append(b, quote(l.AcquiredAt)...)
+	b = appendQuoted(b, l.AcquiredAt)
 	if l.Proc != nil {
 		id, err := json.Marshal(l.Proc)
 		if err == nil {
@@ -48,9 +48,17 @@ func (l *Lock) Encode() []byte {
 	return append(b, '}')
 }
 
-func quote(s string) []byte {
-	q, _ := json.Marshal(s) // a string always has a JSON form
-	return q
+// appendQuoted appends s as JSON. Host names, tokens and times are plain, and nearly always.
+func appendQuoted(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			q, _ := json.Marshal(s) // a string always has a JSON form
+			return append(b, q...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }
 
 // Time reads AcquiredAt; false when it is no time.

@@ -69,7 +69,8 @@ func Make(path string, kind Kind, key, tag string, pid int64, attempt string) st
 	}
 	b.WriteString(tag)
 	b.WriteByte('-')
-	b.WriteString(strconv.FormatInt(pid, 10))
+	var digits [20]byte
+	b.Write(strconv.AppendInt(digits[:0], pid, 10))
 	b.WriteByte('-')
 	b.WriteString(attempt)
 	return b.String()

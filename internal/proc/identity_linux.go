@@ -30,7 +30,7 @@ func ownIdentity() identity {
 		// status file, which every short-lived program would read here, costs as much as all the rest.
 		shows = selfLink() == strconv.Itoa(os.Getpid())
 	} else {
-		shows = ProcShowsUs()
+		shows = procShowsUs()
 	}
 	me.onePIDSpace = noPID && shows
 	me.oneClock = noTime && shows
@@ -90,6 +90,13 @@ func procIsReal() bool {
 // ProcShowsUs reports whether /proc/PID is, for every pid, the process that a probe of that pid reaches:
 // /proc is a real procfs (readProc sees to that), and it shows our own pid namespace.
 func ProcShowsUs() bool {
+	if own().initial {
+		return selfLink() == strconv.Itoa(int(ownPID)) // see ownIdentity
+	}
+	return procShowsUs()
+}
+
+func procShowsUs() bool {
 	var buf [4096]byte
 	n, err := readProc("/proc/self/status", buf[:])
 	return err == nil && showsPID(selfLink(), buf[:n], strconv.Itoa(os.Getpid()))

@@ -135,6 +135,10 @@ func (f *facts) judge(h Holder, near string) Judgement {
 	if startsComparable(rec, me) && seen.start != 0 && seen.start != rec.StartTime {
 		return Judgement{Dead, PIDReused}
 	}
+	if seen.zombie {
+		// Or its parent has reaped it since, and there was no list of tasks to look at.
+		return f.answerFor(f.probe(pid))
+	}
 	return f.answerFor(first)
 }
 

@@ -172,7 +172,8 @@ func TestDecisionTable(t *testing.T) {
 
 		// Zombies.
 		{"zombie", machine{host: "vm", own: linux(), answers: once(exists), seen: zombie, alone: true}, Holder{5, "vm", rec()}, Judgement{Dead, Zombie}},
-		{"zombie leader with other tasks", machine{host: "vm", own: linux(), answers: once(exists), seen: zombie}, Holder{5, "vm", rec()}, Judgement{Alive, Running}},
+		{"zombie leader with other tasks", machine{host: "vm", own: linux(), answers: []answer{exists, exists}, seen: zombie}, Holder{5, "vm", rec()}, Judgement{Alive, Running}},
+		{"zombie reaped meanwhile", machine{host: "vm", own: linux(), answers: []answer{exists, gone}, seen: zombie}, Holder{5, "vm", rec()}, Judgement{Dead, NoSuchProcess}},
 		{"one task and no zombie", machine{host: "vm", own: linux(), answers: once(exists), seen: same, alone: true}, Holder{5, "vm", rec()}, Judgement{Alive, Running}},
 		{"zombie of another user", machine{host: "vm", own: linux(), answers: once(denied), seen: zombie, alone: true}, Holder{5, "vm", rec()}, Judgement{Dead, Zombie}},
 		{"zombie, no start_time recorded", machine{host: "vm", own: linux(), answers: once(exists), seen: zombie, alone: true}, Holder{5, "vm", rec(started(0))}, Judgement{Dead, Zombie}},

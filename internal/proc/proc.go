@@ -102,8 +102,11 @@ var own = sync.OnceValue(ownIdentity)
 // may change while the process runs; the rest is remembered. The ID is the caller's to keep.
 func Self() Holder {
 	id := own().ID
-	return Holder{PID: int64(os.Getpid()), Host: hostName(), Proc: &id}
+	return Holder{PID: ownPID, Host: hostName(), Proc: &id}
 }
+
+// ownPID is asked for once: a Go program cannot fork without becoming another.
+var ownPID = int64(os.Getpid())
 
 // InInitialPIDNamespace reports whether this process is proven to be in the namespace whose pids are the
 // machine's own. On Linux that takes the kernel's fixed inode number for it and a /proc that shows our

@@ -75,11 +75,13 @@ func (s *Set) At(step Step) {
 // Hex24 draws 24 random hex characters: a token, or the part of a name that makes it unique to one
 // attempt.
 func (s *Set) Hex24() (string, error) {
-	var b [12]byte
-	if _, err := io.ReadFull(s.Rand, b[:]); err != nil {
+	var b [12 + 24]byte
+	drawn, text := b[:12], b[12:]
+	if _, err := io.ReadFull(s.Rand, drawn); err != nil {
 		return "", fmt.Errorf("draw a token: %w", err)
 	}
-	return hex.EncodeToString(b[:]), nil
+	hex.Encode(text, drawn)
+	return string(text), nil
 }
 
 // Clock is the time. Now's wall reading is for showing, its monotonic reading for waiting.

@@ -52,11 +52,7 @@ func linkErr(op, oldname, newname string, err error) error {
 }
 
 func open(op, name string, flags int, perm fs.FileMode) (File, error) {
-	var fd int
-	err := again(func() (err error) {
-		fd, err = unix.Open(name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, sysMode(perm))
-		return err
-	})
+	fd, err := openAt(name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, sysMode(perm))
 	if err != nil {
 		return nil, pathErr(op, name, err)
 	}
@@ -72,7 +68,7 @@ func (osFS) Open(name string) (File, error) {
 }
 
 func (osFS) Link(oldname, newname string) error {
-	err := again(func() error { return unix.Link(oldname, newname) })
+	err := linkAt(oldname, newname)
 	return linkErr("link", oldname, newname, err)
 }
 
@@ -82,7 +78,7 @@ func (osFS) Rename(oldname, newname string) error {
 }
 
 func (osFS) Remove(name string) error {
-	return pathErr("remove", name, again(func() error { return unix.Unlink(name) }))
+	return pathErr("remove", name, unlinkAt(name))
 }
 
 func (osFS) Lstat(name string) (Info, error) {
@@ -111,10 +107,7 @@ func (osFS) SyncDir(dir string) error {
 
 // openDir follows links: only the last elements of file names are held to be plain.
 func openDir(dir string) (fd int, err error) {
-	err = again(func() (err error) {
-		fd, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
+	fd, err = openAt(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	return fd, pathErr("open", dir, err)
 }
 

@@ -148,6 +148,27 @@ func ReadAll(f io.Reader, limit int) (data []byte, whole bool, err error) {
 	return data, false, nil
 }
 
+// ReadSized is ReadAll for a regular file whose Stat has just given its size. When one read, into a
+// buffer with room for more, returns that many bytes, both say that they are all, and no second read
+// is made to hear it again.
+func ReadSized(f io.Reader, size int64, limit int) (data []byte, whole bool, err error) {
+	if size < 1 || size > int64(limit) {
+		return ReadAll(f, limit)
+	}
+	data = make([]byte, size+1)
+	n, err := f.Read(data)
+	switch {
+	case err == nil && int64(n) == size:
+		return data[:n], true, nil
+	case err == io.EOF:
+		return nil, true, nil
+	case err != nil:
+		return nil, false, err
+	}
+	rest, whole, err := ReadAll(f, limit-n)
+	return append(data[:n], rest...), whole, err
+}
+
 // WriteAll writes all of data. A short write without an error is an error here.
 func WriteAll(f io.Writer, data []byte) error {
 	n, err := f.Write(data)

@@ -66,6 +66,35 @@ func TestReadAllLimit(t *testing.T) {
 	}
 }
 
+// A size that is wrong, as that of a file that is being written may be, changes nothing but the number
+// of reads.
+func TestReadSized(t *testing.T) {
+	const limit = 1024
+	for _, length := range []int{0, 1, 511, 512, 1023, 1024, 1025, 5000} {
+		for _, off := range []int{-5000, -1, 0, 1, 5000} {
+			content := strings.Repeat("x", length)
+			r := &countingReader{r: strings.NewReader(content)}
+			data, whole, err := vfs.ReadSized(r, int64(length+off), limit)
+			if err != nil || whole != (length <= limit) || string(data) != content[:min(length, limit+1)] {
+				t.Errorf("%d bytes, said to be %d: %d bytes, whole %v, %v", length, length+off, len(data), whole, err)
+			}
+			if off == 0 && 0 < length && length <= limit && r.reads != 1 {
+				t.Errorf("%d bytes took %d reads", length, r.reads)
+			}
+		}
+	}
+}
+
+type countingReader struct {
+	r     *strings.Reader
+	reads int
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	c.reads++
+	return c.r.Read(p)
+}
+
 func TestSplit(t *testing.T) {
 	for path, want := range map[string][2]string{
 		"f": {".", "f"}, "/f": {"/", "f"}, "/a/f": {"/a", "f"}, "/a//f": {"/a", "f"},

@@ -138,9 +138,14 @@ func (w *watch) drain() (left bool, err error) {
 	return left, nil
 }
 
+// Close returns before the inotify instance is gone: for that the kernel waits some milliseconds, and
+// the caller may have the lock by now. Nothing depends on when it is, or on what it answers.
 func (w *watch) Close() error {
 	var errs []error
-	for _, fd := range []int{w.inotify, w.wake, w.pidfd} {
+	if fd := w.inotify; fd >= 0 {
+		go func() { _ = unix.Close(fd) }()
+	}
+	for _, fd := range []int{w.wake, w.pidfd} {
 		if fd >= 0 {
 			errs = append(errs, unix.Close(fd))
 		}
