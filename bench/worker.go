@@ -259,7 +259,7 @@ func workTakeOver(j job, p passage, page *sharedPage, ready func()) error {
 func workWait(p passage, page *sharedPage, ready func(), say func(string, int64)) error {
 	ready()
 	for page.load(wordGate) == 0 {
-		nap(100_000)
+		nap(5_000_000) // two hundred of them wait here
 	}
 	c0 := cpu()
 	page.store(wordAsking, 1)
