@@ -15,6 +15,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -160,7 +161,7 @@ func ReadSized(f io.Reader, size int64, limit int) (data []byte, whole bool, err
 	switch {
 	case err == nil && int64(n) == size:
 		return data[:n], true, nil
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil, true, nil
 	case err != nil:
 		return nil, false, err
