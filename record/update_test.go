@@ -335,14 +335,15 @@ func TestUpdateNoticesAChangeWithoutTheLock(t *testing.T) {
 			"removed": os.Remove,
 		} {
 			for _, kind := range []string{"Update", "Rewrite", "missing"} {
+				if kind == "missing" && name == "removed" {
+					continue // there is nothing to remove
+				}
 				t.Run(l.name+"/"+name+"/"+kind, func(t *testing.T) {
 					dir := t.TempDir()
 					path := filepath.Join(dir, "f")
 					want := "other+"
 					if kind != "missing" {
 						put(t, path, "old")
-					} else if name == "removed" {
-						t.Skip("nothing to remove")
 					}
 					if name == "removed" {
 						want = "+"
