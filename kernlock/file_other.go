@@ -28,7 +28,6 @@ func (*lockFile) adopt(*names, bool)                    {}
 func (*lockFile) at(string) (bool, error)               { return false, ErrUnsupported }
 func (*lockFile) holder(*names) ([]byte, error)         { return nil, ErrUnsupported }
 func (*lockFile) sample(*names) []byte                  { return nil }
-func (*lockFile) endTurn()                              {}
 func (l *Lock) sign()                                   {}
 func (l *Lock) signOff(*lockFile)                       {}
 func (l *Lock) releaseInherited() error                 { return nil }

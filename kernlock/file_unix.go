@@ -23,7 +23,6 @@ type lockFile struct {
 	readonly bool // opened for reading alone: shared holds only
 
 	queueable bool // waiters may queue on it (wait_linux.go)
-	turn      bool // it has the head's place in the queue
 
 	content Content // as found when it was opened
 	bare    bool    // the target did not exist when the mode was last set

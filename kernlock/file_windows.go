@@ -135,9 +135,6 @@ func (f *lockFile) unlock() error {
 	return windows.UnlockFileEx(f.handle, 0, 1, 0, &at)
 }
 
-// endTurn is for systems where waiters queue.
-func (f *lockFile) endTurn() {}
-
 func (f *lockFile) close() error { return windows.CloseHandle(f.handle) }
 
 // adopt does nothing: a new file inherits its folder's access list, as the

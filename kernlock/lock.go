@@ -144,7 +144,6 @@ func (l *Lock) Release() error {
 	if err := l.f.unlock(); err != nil {
 		return errors.Join(l.h.fail(err), l.f.close())
 	}
-	l.f.endTurn()
 	l.h.keep(l.f)
 	return nil
 }

@@ -3,6 +3,3 @@
 package kernlock
 
 func queueable(int) bool { return false }
-
-// endTurn would let the next one in the queue be its head.
-func (f *lockFile) endTurn() { f.turn = false }

@@ -19,9 +19,9 @@ import (
 // holds of a millisecond one process gets nearly all of them. So waiters form
 // a queue of their own: each waits for a byte-range lock on one byte of the
 // lock file, far beyond its bytes, and only the one that has it, the head,
-// goes on to flock(2). It gives the byte back with the lock, so that one
-// wake-up brings the next one in. Who comes newly and sees the byte locked
-// joins the queue instead of trying.
+// waits in flock(2). It gives the byte back once it has the lock, so that the
+// next one is at the head, and seen there, before the lock is let go again.
+// Who comes newly and sees the byte locked joins instead of trying.
 //
 // The queue decides about turns alone. Exclusion is flock's, so programs that
 // know nothing of the queue, flock(1) among them, exclude and are excluded as
@@ -60,8 +60,7 @@ const (
 	ntfs3Magic    = 0x7366746e
 )
 
-// queued says whether others wait their turn on f, or had to for the lock that
-// is held.
+// queued says whether others wait their turn on f.
 func (f *lockFile) queued() bool {
 	lk := queueLock(unix.F_WRLCK)
 	return unix.FcntlFlock(uintptr(f.fd), unix.F_OFD_GETLK, lk) == nil && lk.Type != unix.F_UNLCK
@@ -118,7 +117,9 @@ func (h *Handle) block(ctx context.Context, f *lockFile) (*lockFile, error) {
 		}
 		switch {
 		case err == nil:
-			f.turn = true
+			defer func() {
+				_ = unix.FcntlFlock(uintptr(f.fd), unix.F_OFD_SETLK, queueLock(unix.F_UNLCK))
+			}()
 		case ctx.Err() != nil:
 			return nil, errWaitEnded
 		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOLCK):
@@ -133,23 +134,11 @@ func (h *Handle) block(ctx context.Context, f *lockFile) (*lockFile, error) {
 	}
 	switch err := in.run(in.over, func() error { return unix.Flock(f.fd, how) }); {
 	case err == nil:
-		if h.opts.Shared {
-			f.endTurn() // the next one may be shared, too, and enter beside us
-		}
 		return f, nil
 	case ctx.Err() != nil:
-		f.endTurn()
 		return nil, errWaitEnded
 	default:
 		return nil, lockError(err)
-	}
-}
-
-// endTurn lets the next one in the queue be its head.
-func (f *lockFile) endTurn() {
-	if f.turn {
-		f.turn = false
-		_ = unix.FcntlFlock(uintptr(f.fd), unix.F_OFD_SETLK, queueLock(unix.F_UNLCK))
 	}
 }
 

@@ -209,6 +209,42 @@ func TestReleaserDoesNotOvertakeTheQueue(t *testing.T) {
 	}
 }
 
+// The same of a holder that came out of the queue itself, as all do under load.
+func TestQueuedHolderDoesNotOvertakeTheQueue(t *testing.T) {
+	hs := handles(t, 3, Options{Timeout: time.Hour})
+	for range 50 {
+		first := acquire(t, hs[0])
+		order := make(chan string, 2)
+		inside, go2, done := make(chan bool), make(chan bool), make(chan bool)
+		go func() {
+			l := acquire(t, hs[1]) // through the queue
+			close(inside)
+			<-go2
+			mustRelease(t, l)
+			l = acquire(t, hs[1])
+			order <- "releaser"
+			mustRelease(t, l)
+			done <- true
+		}()
+		waitForWaiters(t, hs[0], 1)
+		mustRelease(t, first)
+		<-inside
+		go func() {
+			l := acquire(t, hs[2])
+			order <- "waiter"
+			mustRelease(t, l)
+			done <- true
+		}()
+		waitForWaiters(t, hs[0], 1)
+		close(go2)
+		if got := <-order; got != "waiter" {
+			t.Fatalf("%s came first", got)
+		}
+		<-done
+		<-done
+	}
+}
+
 // Shared waiters take their turn one by one and are then inside at once.
 func TestSharedWaiters(t *testing.T) {
 	hs := handles(t, 1, Options{})
