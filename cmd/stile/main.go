@@ -1,3 +1,9 @@
+// The runtime need not read the control group's files at each start, nor go on
+// watching them: this tool waits far more than it computes.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Command stile lets one writer at a time through to shared files.
 //
 // Each verb has a file of its own. The exit codes and the JSON shapes are
@@ -6,9 +12,7 @@
 // stands in front of every command that its users run.
 package main
 
-import (
-	"os"
-)
+import "os"
 
 func main() {
 	os.Exit(stile(os.Args[1:]))
