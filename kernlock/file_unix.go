@@ -3,7 +3,6 @@
 package kernlock
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -128,7 +127,7 @@ func (f *lockFile) look(n *names, o *Options, made bool) error {
 	switch {
 	case len(b) == 0:
 		f.content = ContentEmpty
-	case hasRecordMark(b) && bytes.Contains(b, holderMark):
+	case isPlainRecord(b):
 		f.content = ContentRecord
 	default:
 		if b, err = f.read(make([]byte, maxRecord)); err != nil {

@@ -49,7 +49,7 @@ func (l *Lock) warn(err error) {
 // mayWrite looks again at what begins with head: it may have become somebody
 // else's since the lock file was opened.
 func (l *Lock) mayWrite(head []byte) bool {
-	if len(head) == 0 || hasRecordMark(head) && bytes.Contains(head, holderMark) {
+	if len(head) == 0 || isPlainRecord(head) {
 		return true
 	}
 	if len(head) == keepSize {

@@ -131,15 +131,9 @@ func parseEdit(args []string) (*editPlan, error) {
 
 func cmdEdit(args []string) int {
 	plan, err := parseEdit(args)
+	code, err := carryOut(err, plan.run)
 	if err == nil {
-		var code int
-		if code, err = plan.run(); err == nil {
-			return code
-		}
-	}
-	var quiet *endedBySignal
-	if errors.As(err, &quiet) {
-		return 128 + quiet.number
+		return code
 	}
 	f := classify(err)
 	if !errors.Is(err, record.ErrCommitted) {

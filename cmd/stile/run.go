@@ -49,15 +49,9 @@ stile run notes.json -c 'jq .next notes.json > n && mv n notes.json'`,
 
 func cmdRun(args []string) int {
 	plan, err := parseRun(args)
+	code, err := carryOut(err, plan.run)
 	if err == nil {
-		var code int
-		if code, err = plan.run(); err == nil {
-			return code
-		}
-	}
-	var quiet *endedBySignal
-	if errors.As(err, &quiet) {
-		return 128 + quiet.number
+		return code
 	}
 	f := classify(err)
 	report(os.Stderr, f, plan.json)
@@ -65,6 +59,20 @@ func cmdRun(args []string) int {
 		return plan.conflict
 	}
 	return f.exit
+}
+
+// carryOut does what was parsed, if that went well. Without an error it gives
+// the exit code: the command's, or that of a wait which a signal ended.
+func carryOut(parsed error, do func() (int, error)) (int, error) {
+	if parsed != nil {
+		return 0, parsed
+	}
+	code, err := do()
+	var quiet *endedBySignal
+	if errors.As(err, &quiet) {
+		return 128 + quiet.number, nil
+	}
+	return code, err
 }
 
 // endedBySignal is the end of a wait by a signal: the user knows, so nothing
