@@ -233,10 +233,6 @@ const (
 	recordHead = 64
 )
 
-// isPlainRecord says of a file's beginning that it is a holder record, or was
-// one, without the cost of reading it as one; false proves nothing.
-func isPlainRecord(b []byte) bool { return hasRecordMark(b) && bytes.Contains(b, holderMark) }
-
 // hasRecordMark says whether b begins as every record does, ours or the
 // reference's: with a time and then the agent. It spares the reading of the
 // whole and must be true of nobody else's file.

@@ -62,6 +62,10 @@ func (l *Lock) mayWrite(head []byte) bool {
 	return l.f.ours()
 }
 
+// isPlainRecord says of a file's beginning that it is a holder record, or was
+// one, without the cost of reading it as one; false proves nothing.
+func isPlainRecord(b []byte) bool { return hasRecordMark(b) && bytes.Contains(b, holderMark) }
+
 // signOff writes released_at into this hold's record, through f, if the file
 // still holds that. The guarded program may have written its own data there;
 // and of an inherited lock another can have come and gone since our close.
