@@ -147,12 +147,16 @@ func (h *Handle) block(ctx context.Context, f *lockFile) (*lockFile, error) {
 // a turn looks now and then whether the lock is free and stays free: then the
 // head is not coming, and the lock is taken past it.
 const (
-	watchFirst = 10 * time.Millisecond
-	watchLast  = 250 * time.Millisecond
+	watchLast = 250 * time.Millisecond
 	// headPatience is how long a head that runs may take to take a lock that
-	// it is woken for.
-	headPatience = 2 * time.Millisecond
+	// it is woken for: longer than a busy machine leaves it waiting for a
+	// processor, since otherwise the order is lost.
+	headPatience = 20 * time.Millisecond
 )
+
+// watchFirst is a variable for tests of the order: those must not depend on
+// how busy the machine is.
+var watchFirst = 10 * time.Millisecond
 
 // watch looks after one wait for a turn.
 type watch struct {
