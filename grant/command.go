@@ -3,6 +3,8 @@ package grant
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
 )
 
 // Op names what made a revision.
@@ -60,8 +62,8 @@ func (s Secret) Hash() Digest {
 	return Digest(hex.EncodeToString(sum[:]))
 }
 
-func (s Secret) String() string   { return "secret" }
-func (s Secret) GoString() string { return "secret" }
+// Format prints "secret", whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "secret") }
 
 // MarshalJSON gives the hash: what a command's digest is made of.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + string(s.Hash()) + `"`), nil }
