@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -10,9 +9,8 @@ import (
 )
 
 // Do is grant.Do with all that it needs here: the store's clock; the fence, for commands that begin or end a
-// grant; the other containers, for Acquire; and the witness, which is checked before and kept afterwards.
-// Request.Env is called when it is set, and may change what Do has found: it is given that in its context's
-// stead by EnvOf.
+// grant; the other containers, for Acquire; and the witness, which is checked before and kept afterwards. A Request.Env that is set is used instead of
+// all that.
 //
 // What comes out is durable, also when the command turns out to have been done before (replayed).
 func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, replayed bool, err error) {
@@ -32,7 +30,7 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		if err != nil {
 			return grant.Revision{}, false, err
 		}
-		defer func() { err = errors.Join(err, nest.Release()) }()
+		defer s.letGo(nest)
 	}
 	behind := fenced(ctx, b.fenceTarget())
 	if changesGrant(op) && !behind {
@@ -40,11 +38,13 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		if err != nil {
 			return grant.Revision{}, false, err
 		}
-		defer func() { err = errors.Join(err, f.Release()) }()
+		defer s.letGo(f)
 		ctx, behind = f.Context(), true
 	}
 	if r.Env == nil {
-		r.Env = func(ctx context.Context, _ grant.Revision) (grant.Env, error) { return s.env(ctx, b, r.Command, behind) }
+		r.Env = func(ctx context.Context, _ grant.Revision) (grant.Env, error) {
+			return s.env(ctx, b, r.Command, behind)
+		}
 	}
 	rev, replayed, err = grant.Do(ctx, s, r)
 	if err != nil {
@@ -52,12 +52,24 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 	}
 	if replayed {
 		// Who did it may have died before it was durable.
-		if err := b.settleDurably(after(rev.Ref())); err != nil {
+		if err := b.assure(ctx, rev.Ref()); err != nil {
 			return grant.Revision{}, false, err
 		}
 	}
 	s.Remember(meta.Container, rev)
 	return rev, replayed, nil
+}
+
+// assure makes a page that was found durable.
+func (b *box) assure(ctx context.Context, at grant.Ref) error {
+	_, p, err := b.find(ctx, at)
+	if err != nil {
+		return err
+	}
+	if err := b.s.syncFile(b.page(p)); err != nil {
+		return fmt.Errorf("%w: %w", grant.ErrUnknown, err)
+	}
+	return b.settleDurably(p)
 }
 
 // env is what a command meets here.

@@ -63,6 +63,13 @@ func (f *Fence) Context() context.Context { return f.ctx }
 // Release lets go.
 func (f *Fence) Release() error { return f.release() }
 
+// letGo releases a fence behind what was done under it, which a failure does not undo.
+func (s *Store) letGo(f *Fence) {
+	if err := f.Release(); err != nil {
+		s.log.Warn("fence not released", "error", err)
+	}
+}
+
 type fenceKey struct{}
 
 type held struct {

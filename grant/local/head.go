@@ -48,7 +48,35 @@ func (b *box) head(ctx context.Context) (grant.Revision, place, error) {
 	if err != nil {
 		return grant.Revision{}, place{}, err
 	}
-	return b.climb(ctx, from)
+	there, err := b.exists(from)
+	if err != nil {
+		return grant.Revision{}, place{}, err
+	}
+	if there {
+		return b.climb(ctx, from)
+	}
+	return b.lost(ctx, from)
+}
+
+// lost finds the head when a page that was there is not: what came of it is an error, unless an operator has
+// restored the container since.
+func (b *box) lost(ctx context.Context, from place) (grant.Revision, place, error) {
+	places, err := b.list()
+	if err != nil {
+		return grant.Revision{}, place{}, err
+	}
+	if len(places) == 0 {
+		return grant.Revision{}, place{}, b.missing()
+	}
+	rev, at, err := b.climb(ctx, places[len(places)-1])
+	if err == nil && rev.Page().Epoch <= from.epoch {
+		err = b.gone(from)
+	}
+	if err != nil {
+		return grant.Revision{}, place{}, err
+	}
+	b.s.remember(b.name, func(m *memory) { m.top = at })
+	return rev, at, nil
 }
 
 // start is a place to look upwards from: the highest that is known to have had a page.
@@ -76,15 +104,8 @@ func (b *box) missing() error {
 	return fmt.Errorf("container %s: %w", display.Text(b.name), grant.ErrLockMissing)
 }
 
-// climb finds the last page at or above from, where a page must be.
+// climb finds the last page at or above from, where there is a name.
 func (b *box) climb(ctx context.Context, from place) (grant.Revision, place, error) {
-	there, err := b.exists(from)
-	if err != nil {
-		return grant.Revision{}, place{}, err
-	}
-	if !there {
-		return grant.Revision{}, place{}, b.gone(from)
-	}
 	for at := from; ; {
 		top, err := b.reach(at)
 		if err != nil {
@@ -113,15 +134,8 @@ func (b *box) climb(ctx context.Context, from place) (grant.Revision, place, err
 	}
 }
 
-// gone says why a page that was there is not.
+// gone is the error for a page that was there.
 func (b *box) gone(at place) error {
-	places, err := b.list()
-	if err != nil {
-		return err
-	}
-	if len(places) == 0 {
-		return b.missing()
-	}
 	return fmt.Errorf("container %s: %w: page %s was there and is not; next: stile grant restore %s --reason WHY",
 		display.Text(b.name), grant.ErrRollback, at.name(), display.Text(b.name))
 }

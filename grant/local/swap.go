@@ -18,7 +18,7 @@ import (
 // may be refused with grant.CodeLandingRuns. Publishing the very same page again is a success as well.
 //
 // The linearization point is the creation of the name.
-func (s *Store) Swap(ctx context.Context, base grant.Ref, next grant.Revision) (err error) {
+func (s *Store) Swap(ctx context.Context, base grant.Ref, next grant.Revision) error {
 	page := next.Page()
 	if page == nil || page.PrevHash != base.Hash ||
 		page.Epoch == base.Epoch && page.Rev != base.Rev+1 || page.Epoch < base.Epoch || page.Rev < 1 {
@@ -44,11 +44,7 @@ func (s *Store) Swap(ctx context.Context, base grant.Ref, next grant.Revision) (
 		if err != nil {
 			return err
 		}
-		defer func() {
-			if rerr := f.Release(); rerr != nil {
-				s.log.Warn("fence not released", "container", b.name, "error", rerr)
-			}
-		}()
+		defer s.letGo(f)
 	}
 	if err := b.sweep(); err != nil {
 		return err
@@ -84,6 +80,13 @@ func (b *box) checkBase(ctx context.Context, base grant.Ref, next grant.Revision
 	}
 	rev, _, err := b.find(ctx, base)
 	if errors.Is(err, grant.ErrLockMissing) {
+		places, lerr := b.list()
+		switch {
+		case lerr != nil:
+			return lerr
+		case len(places) == 0:
+			return b.missing()
+		}
 		return b.gone(place{base.Epoch, base.Rev})
 	}
 	if err != nil {
