@@ -4,30 +4,35 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
+var checksGiven bool // on the command line: then that many
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// rapid's own default is 100; an explicit -rapid.checks wins.
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		runs := "10000"
-		switch {
-		case os.Getenv("STILE_NIGHTLY") != "":
-			runs = "1000000"
-		case testing.Short():
-			runs = "500"
-		}
-		if err := flag.Set("rapid.checks", runs); err != nil {
-			panic(err)
-		}
-	}
+	flag.Visit(func(f *flag.Flag) { checksGiven = checksGiven || f.Name == "rapid.checks" })
 	os.Exit(m.Run())
+}
+
+// checks has the rapid test that follows make n runs, a hundred times as many in a nightly.
+func checks(t *testing.T, n int) {
+	t.Helper()
+	switch {
+	case checksGiven:
+		return
+	case os.Getenv("STILE_NIGHTLY") != "":
+		n *= 100
+	case testing.Short():
+		n /= 20
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // estate is a container that rapid plays with, and what its clients remember.
@@ -42,12 +47,13 @@ type estate struct {
 	secrets  int
 	bug      planted
 	refused  map[Code]int
+	history  *history
 }
 
 var smallParams = Params{Cap: 24 * 3600, Extension: 4 * 3600, PetitionIdle: 2 * 24 * 3600, Window: 30 * 60}
 
 func newEstate(bug planted) *estate {
-	e := &estate{now: start, agents: []string{"anna", "ben", "cara", "dan"}, bug: bug, refused: map[Code]int{}}
+	e := &estate{now: start, agents: []string{"anna", "ben", "cara", "dan"}, bug: bug, refused: map[Code]int{}, history: newHistory()}
 	if err := e.apply(Create{Meta: e.meta(Operator("olga")), Params: smallParams}, Env{}); err != nil {
 		panic(err)
 	}
@@ -104,6 +110,9 @@ func (e *estate) apply(cmd Command, env Env) error {
 		if b := transition(head, next); b != nil {
 			return b
 		}
+	}
+	if b := e.history.add(next.page); b != nil {
+		return b
 	}
 	e.chain = append(e.chain, next)
 	e.commands = append(e.commands, cmd)
@@ -221,7 +230,11 @@ func (e *estate) reproduce(t *rapid.T, by Meta, agent string, s Session, env Env
 	if rapid.IntRange(0, 4).Draw(t, "other") == 0 {
 		own.By = Agent(agent)
 	}
-	switch rapid.IntRange(0, 3).Draw(t, "repro") {
+	what := rapid.IntRange(0, 4).Draw(t, "repro")
+	if r := b.Repro; r != nil && rapid.IntRange(0, 3).Draw(t, "in turn") > 0 {
+		what = map[ReproState]int{ReproCommissioned: 0, ReproDeriving: 1, ReproStaged: 2, ReproJudged: 3}[r.State]
+	}
+	switch what {
 	case 0:
 		return e.apply(Derive{own, b.ID}, env)
 	case 1:
@@ -261,8 +274,9 @@ func keep(t *rapid.T, p *Page) []int64 {
 }
 
 // TestInvariants plays containers at random, with a clock that is set back and forth, and checks every
-// revision as it comes and the chain at the end.
+// revision as it comes, as Verify does for a whole chain.
 func TestInvariants(t *testing.T) {
+	checks(t, 10_000)
 	ops, codes := map[Op]int{}, map[Code]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		e := newEstate(planted{})
@@ -270,9 +284,6 @@ func TestInvariants(t *testing.T) {
 			if err := e.step(rt); err != nil {
 				rt.Fatal(err)
 			}
-		}
-		if err := Verify(e.chain); err != nil {
-			rt.Fatal(err)
 		}
 		for _, r := range e.chain {
 			ops[r.page.Op]++
