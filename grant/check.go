@@ -139,7 +139,7 @@ func shape(p *Page) error {
 	c.is(number(p.Epoch), "epoch")
 	c.is(p.Grant >= 0 && p.Grant <= MaxNumber, "grant")
 	c.is(CheckNonce(p.Nonce) == nil, "nonce")
-	c.is(ops[p.Op], "op")
+	c.is(knownOps[p.Op], "op")
 	c.is(p.By.valid(), "by")
 	c.is(p.Stamp.valid(), "stamp")
 	c.is(p.Digest.valid(), "digest")
@@ -180,7 +180,7 @@ func shape(p *Page) error {
 
 var hows = map[How]bool{HowReleased: true, HowTakenOver: true, HowCleared: true, HowLost: true}
 
-var ops = map[Op]bool{
+var knownOps = map[Op]bool{
 	OpCreate: true, OpPetition: true, OpTouch: true, OpWithdraw: true, OpAcquire: true, OpHeartbeat: true, OpIDs: true,
 	OpBlock: true, OpCloseBlock: true, OpLand: true, OpRelease: true, OpClear: true, OpRestore: true, OpBegin: true,
 	OpFinish: true, OpResolve: true, OpCommission: true, OpDerive: true, OpStage: true, OpJudge: true,

@@ -41,7 +41,7 @@ func broken(p *Page, invariant, format string, args ...any) *Broken {
 // Of I8, that what a client saw acknowledged is there, see Persisted; of I14, that a session is in one
 // container, VerifyEstate.
 func Verify(chain []Revision) error {
-	h := history{nonces: map[string]int64{}, sessions: map[int64]Digest{}}
+	h := newHistory()
 	for i, r := range chain {
 		p := r.page
 		if p == nil {
@@ -84,6 +84,10 @@ type history struct {
 	sessions map[int64]Digest
 	landed   []Range
 	seq      int64
+}
+
+func newHistory() *history {
+	return &history{nonces: map[string]int64{}, sessions: map[int64]Digest{}}
 }
 
 func (h *history) add(p *Page) *Broken {
