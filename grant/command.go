@@ -46,6 +46,9 @@ type Meta struct {
 
 func (m Meta) meta() Meta { return m }
 
+// MetaOf is what a command carries, for stores that do more around it.
+func MetaOf(c Command) Meta { return c.meta() }
+
 // Agent is an Actor.
 func Agent(name string) Actor { return Actor{Name: name, Role: RoleAgent} }
 
