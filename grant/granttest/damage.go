@@ -83,7 +83,6 @@ func failure25(w *world) {
 	a := w.holds("anna")
 	restore := w.place.Backup()
 	w.must(a.land(a.landing("anna's work")))
-	late := a.landing("anna's later work")
 	for range 20 {
 		w.must(a.works())
 	}
@@ -104,7 +103,7 @@ func failure25(w *world) {
 		w.t.Fatalf("restored at revision %d, grant %d, epoch %d; seen were %+v", p.Rev, p.Grant, p.Epoch, seen)
 	}
 	w.store = w.place.Open()
-	w.quarantined(grant.CodeFenced, a, late)
+	w.quarantined(grant.CodeFenced, a, a.landing("anna's later work"))
 	w.fails(grant.CodeFenced, b.reopened().heartbeat)
 	w.must(try())
 }

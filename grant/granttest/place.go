@@ -55,12 +55,6 @@ func (c *Clock) Step(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Sleep takes no time of the world's; it moves the clock.
-func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
-	c.Step(d)
-	return ctx.Err()
-}
-
 type test struct {
 	name string
 	run  func(*world)
