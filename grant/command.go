@@ -291,8 +291,9 @@ type Env struct {
 	FenceHeld bool
 	// Elsewhere names other containers of the estate on which the agent holds a live grant. For Acquire.
 	Elsewhere []string
-	// OfferSeen is when the caller first saw the present offer, or the expiry, by its own clock. For Acquire
-	// on a store without a clock: the wait counts from the later of both.
+	// OfferSeen is when the caller first saw the present offer by its own clock; of a page that is HELD, when it
+	// first saw this very revision. For Acquire on a store without a clock: the wait counts from the later of
+	// both, and a takeover from an extension after it.
 	OfferSeen Time
 	// Witness is the highest that the caller has ever seen of the container.
 	Witness Witness

@@ -44,22 +44,11 @@ func Open(data []byte) (Revision, error) {
 	if len(data) > MaxPage {
 		return Revision{}, badPage("%d bytes, at most %d", len(data), MaxPage)
 	}
-	var format struct {
-		V *int64 `json:"v"`
-	}
-	switch err := json.Unmarshal(data, &format); {
-	case err != nil:
-		return Revision{}, badPage("%s", jsonFault(err))
-	case format.V == nil:
-		return Revision{}, badPage("no v")
-	case *format.V > Version:
-		return Revision{}, fmt.Errorf("%w: page of format %d, written by a newer stile; this one reads up to %d", ErrNewer, *format.V, Version)
-	}
 	p := &Page{}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(p); err != nil {
-		return Revision{}, badPage("%s", jsonFault(err))
+	if err := dec.Decode(p); err != nil || p.V != Version {
+		return Revision{}, notOurs(data, err)
 	}
 	// Whatever else could be spelt otherwise (order and number of keys, blanks, escapes, numbers, what
 	// follows) shows in the bytes.
@@ -77,6 +66,21 @@ func Open(data []byte) (Revision, error) {
 		return Revision{}, badPage("%v", b)
 	}
 	return r, nil
+}
+
+// notOurs says what it is that does not decode: a later format's page, or none.
+func notOurs(data []byte, fault error) error {
+	var format struct {
+		V *int64 `json:"v"`
+	}
+	err := json.Unmarshal(data, &format)
+	switch {
+	case err == nil && format.V != nil && *format.V > Version:
+		return fmt.Errorf("%w: page of format %d, written by a newer stile; this one reads up to %d", ErrNewer, *format.V, Version)
+	case fault != nil:
+		return badPage("%s", jsonFault(fault))
+	}
+	return badPage("no page of format %d", Version)
 }
 
 // badPage is an ErrBadPage with its reason.

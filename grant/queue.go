@@ -36,6 +36,14 @@ func TurnOf(p *Page, agent string, env Env) (Turn, bool) {
 	}
 	floor := Time(0) // before it the head may not
 	if p.State == StateHeld {
+		// A contender's own clock may be ahead of the holder's by any time, and then the expiry says nothing.
+		// What does is this page, without a sign of life for as long as one sign can extend it.
+		if env.Now.Source == SourceClient {
+			base = max(base, env.OfferSeen.Add(p.Params.Extension.Duration()))
+			if env.OfferSeen == 0 {
+				base = max(base, now.Add(p.Params.Extension.Duration()))
+			}
+		}
 		floor = base
 	}
 	// On a store without a clock the stamp is another's: who waits by its own counts from what it saw itself.
@@ -182,7 +190,11 @@ func (s *step) notYourTurn(t Turn, queued bool) *Refusal {
 	if !queued {
 		return s.refuse(CodeNotYourTurn, fmt.Sprintf("%d wait, and %s does not", len(s.old.Queue), agent), "grant petition "+c, "joins the queue at its end")
 	}
-	r := s.refuse(CodeNotYourTurn, fmt.Sprintf("%s is at place %d; %s is next", agent, t.Place, s.old.Queue[0].Agent),
+	next := agent
+	if len(s.old.Queue) > 0 {
+		next = s.old.Queue[0].Agent
+	}
+	r := s.refuse(CodeNotYourTurn, fmt.Sprintf("%s is at place %d; %s is next", agent, t.Place, next),
 		"grant acquire "+c, fmt.Sprintf("again, from %s on", t.From))
 	r.Turn = &t
 	return r

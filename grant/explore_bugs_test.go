@@ -1,0 +1,36 @@
+package grant
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPlantedGrantBugs: the explorer finds each bug, and says what it broke.
+func TestPlantedGrantBugs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		x    explorer
+		want string
+	}{
+		{"assert-only landing", explorer{assertOnly: true}, "I3"},
+		{"no nonce", explorer{sameAgent: true, nonceless: true}, "two sessions hold grant"},
+		{"reissued remainder", explorer{bug: planted{reissue: true}}, "I5"},
+		{"release without a landing", explorer{bug: planted{releaseUnlanded: true}}, "I6"},
+		{"clear without burning", explorer{unverified: true, bug: planted{clearKeepsNumber: true}}, "its number still passes"},
+		{"takeover past the queue", explorer{bug: planted{ignoreQueue: true}}, "I11"},
+		{"expiry that falls", explorer{bug: planted{expiryFalls: true}}, "I7"},
+		{"landing by the number alone", explorer{bug: planted{landLate: true}}, "land atlas"},
+		{"silence ended by an acquire", explorer{bug: planted{silentForgets: true}}, "I9"},
+		{"missed offers not recorded", explorer{bug: planted{plainMisses: true}}, "I11"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := c.x
+			x.losses = 1
+			x.run()
+			if !strings.Contains(x.found, c.want) || x.found == "" {
+				t.Errorf("after %d situations it found %q, want %q", len(x.seen), x.found, c.want)
+			}
+			t.Logf("%d situations: %s", len(x.seen), x.found)
+		})
+	}
+}
