@@ -73,10 +73,10 @@ func (s *Store) Put(ctx context.Context, container string, kind grant.Kind, r io
 	return digest, size, nil
 }
 
-// createObjects makes the folders for a kind of objects, once in a process: a folder that goes missing later is
-// an error of its own.
+// createObjects makes the folders for a kind of objects. Their names are made durable once in a process, and again
+// when they went missing.
 func (b *box) createObjects(kind grant.Kind) error {
-	if b.s.recall(b.name).objects[kind] {
+	if b.s.recall(b.name).objects[kind] && b.s.isFolder(b.objects(kind)) == nil {
 		return nil
 	}
 	for _, d := range []string{b.path(objectsName), b.objects(kind)} {
