@@ -10,7 +10,8 @@ import (
 // other command that is LOCK_MISSING. It changes neither head nor cmd, and depends on nothing else.
 //
 // A command whose nonce is the head's own has been done: Apply then returns the head itself (the first
-// result), or OP_ID_REUSED when its content is another's.
+// result), or OP_ID_REUSED when its content is another's. Whether an older revision has the nonce it cannot
+// see: who tries a command again looks for that first, as Do does.
 func Apply(head Revision, cmd Command, env Env) (Revision, error) {
 	return apply(head, cmd, env, planted{})
 }

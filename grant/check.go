@@ -13,7 +13,7 @@ const (
 	MaxName    = 240           // bytes of a container's, agent's or record's name
 	MaxText    = 1024          // bytes of a reason, note or command
 	MaxQueue   = 256           // petitions
-	MaxBlocks  = 96            // open blocks
+	MaxBlocks  = 64            // open blocks
 	MaxLeases  = 256           // leases of one grant
 	MaxRanges  = 1024          // ranges of one list of identifiers
 	MaxLease   = 1_000_000_000 // identifiers in one lease

@@ -89,6 +89,9 @@ func unresolved(lost, err error) error {
 	if lost == nil {
 		return err
 	}
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		return fmt.Errorf("%w; evaluated again: %v", lost, r) // no refusal: something may still change
+	}
 	return fmt.Errorf("%w; then, looking for it: %w", lost, err)
 }
 
