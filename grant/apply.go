@@ -83,14 +83,14 @@ func SameCommand(at Revision, cmd Command) *Refusal {
 
 // input refuses what can never work.
 func (s *step) input() *Refusal {
-	if err := CheckName(s.meta.Container); err != nil {
-		return s.bad("container: " + err.(*Refusal).Cause)
+	if fault := nameFault(s.meta.Container); fault != "" {
+		return s.bad("container: " + fault)
 	}
-	if err := CheckName(s.meta.By.Name); err != nil {
-		return s.bad(string(s.meta.By.Role) + ": " + err.(*Refusal).Cause)
+	if fault := nameFault(s.meta.By.Name); fault != "" {
+		return s.bad(string(s.meta.By.Role) + ": " + fault)
 	}
-	if err := CheckNonce(s.meta.Nonce); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := nonceFault(s.meta.Nonce); fault != "" {
+		return s.bad(fault)
 	}
 	switch s.cmd.(type) {
 	case Clear, Restore:
@@ -205,8 +205,8 @@ func (s *step) run() *Refusal {
 
 func (s *step) create(c Create) *Refusal {
 	params := c.Params.orDefault()
-	if err := CheckParams(params); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := paramsFault(params); fault != "" {
+		return s.bad(fault)
 	}
 	n := s.next
 	n.Epoch, n.Params, n.State, n.IDs.Next = 1, params, StateFree, 1

@@ -90,7 +90,7 @@ func unresolved(lost, err error) error {
 		return err
 	}
 	if r := (*Refusal)(nil); errors.As(err, &r) {
-		return fmt.Errorf("%w; evaluated again: %v", lost, r) // no refusal: something may still change
+		return fmt.Errorf("%w; evaluated again: %s", lost, r.Error()) // no refusal: something may still change
 	}
 	return fmt.Errorf("%w; then, looking for it: %w", lost, err)
 }

@@ -258,26 +258,64 @@ type (
 )
 
 // Op is the command's name.
-func (Create) Op() Op      { return OpCreate }
-func (Petition) Op() Op    { return OpPetition }
-func (Touch) Op() Op       { return OpTouch }
-func (Withdraw) Op() Op    { return OpWithdraw }
-func (Acquire) Op() Op     { return OpAcquire }
-func (Heartbeat) Op() Op   { return OpHeartbeat }
-func (LeaseIDs) Op() Op    { return OpIDs }
+func (Create) Op() Op { return OpCreate }
+
+// Op is the command's name.
+func (Petition) Op() Op { return OpPetition }
+
+// Op is the command's name.
+func (Touch) Op() Op { return OpTouch }
+
+// Op is the command's name.
+func (Withdraw) Op() Op { return OpWithdraw }
+
+// Op is the command's name.
+func (Acquire) Op() Op { return OpAcquire }
+
+// Op is the command's name.
+func (Heartbeat) Op() Op { return OpHeartbeat }
+
+// Op is the command's name.
+func (LeaseIDs) Op() Op { return OpIDs }
+
+// Op is the command's name.
 func (AssignBlock) Op() Op { return OpBlock }
-func (CloseBlock) Op() Op  { return OpCloseBlock }
-func (Land) Op() Op        { return OpLand }
-func (Release) Op() Op     { return OpRelease }
-func (Clear) Op() Op       { return OpClear }
-func (Restore) Op() Op     { return OpRestore }
-func (Begin) Op() Op       { return OpBegin }
-func (Finish) Op() Op      { return OpFinish }
-func (Resolve) Op() Op     { return OpResolve }
-func (Commission) Op() Op  { return OpCommission }
-func (Derive) Op() Op      { return OpDerive }
-func (Stage) Op() Op       { return OpStage }
-func (Judge) Op() Op       { return OpJudge }
+
+// Op is the command's name.
+func (CloseBlock) Op() Op { return OpCloseBlock }
+
+// Op is the command's name.
+func (Land) Op() Op { return OpLand }
+
+// Op is the command's name.
+func (Release) Op() Op { return OpRelease }
+
+// Op is the command's name.
+func (Clear) Op() Op { return OpClear }
+
+// Op is the command's name.
+func (Restore) Op() Op { return OpRestore }
+
+// Op is the command's name.
+func (Begin) Op() Op { return OpBegin }
+
+// Op is the command's name.
+func (Finish) Op() Op { return OpFinish }
+
+// Op is the command's name.
+func (Resolve) Op() Op { return OpResolve }
+
+// Op is the command's name.
+func (Commission) Op() Op { return OpCommission }
+
+// Op is the command's name.
+func (Derive) Op() Op { return OpDerive }
+
+// Op is the command's name.
+func (Stage) Op() Op { return OpStage }
+
+// Op is the command's name.
+func (Judge) Op() Op { return OpJudge }
 
 // Env is what a command meets: all that the machine cannot know of itself. The zero Env but for Now is safe.
 type Env struct {

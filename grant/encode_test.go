@@ -69,11 +69,11 @@ func TestGoldenPages(t *testing.T) {
 // TestOpenRefuses everything but the one spelling of a page that can be.
 func TestOpenRefuses(t *testing.T) {
 	good := string(goldenPages(t)["held"].bytes)
-	replace := func(old, new string) string {
+	replace := func(old, with string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("the page has no %s", old)
 		}
-		return strings.Replace(good, old, new, 1)
+		return strings.Replace(good, old, with, 1)
 	}
 	for what, text := range map[string]string{
 		"empty":              "",

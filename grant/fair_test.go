@@ -36,7 +36,7 @@ func TestQueueBound(t *testing.T) {
 			who := join()
 			switch rapid.IntRange(0, 2).Draw(rt, "kind") {
 			case 1:
-				delay[who] = time.Duration(rapid.Int64Range(0, int64(window)).Draw(rt, "delay")) / time.Second * time.Second
+				delay[who] = window / 100 * time.Duration(rapid.IntRange(0, 100).Draw(rt, "delay"))
 			case 2:
 				delay[who] = -1
 			}

@@ -121,8 +121,8 @@ type landing struct {
 
 func (s *step) moveHead(l landing) *Refusal {
 	p, n := s.old, s.next
-	if err := checkText("note", l.note); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("note", l.note); fault != "" {
+		return s.bad(fault)
 	}
 	if !l.manifest.valid() {
 		return s.bad("a manifest is named by its SHA-256")

@@ -40,7 +40,7 @@ func TestOffers(t *testing.T) {
 	if o := w.page().Offer; o == nil || o.Petition != w.page().Queue[0].Rev || o.OpenedRev != w.page().Rev || o.OpenedAt != w.now {
 		t.Fatalf("the offer is %+v", o)
 	}
-	r := w.refused(CodeNotYourTurn, Acquire{w.agent("cara"), w.secret().Hash()})
+	r := w.refusal(CodeNotYourTurn, Acquire{w.agent("cara"), w.secret().Hash()})
 	if r.Turn == nil || r.Turn.Place != 3 || r.Turn.From != w.now.Add(time.Hour) || len(r.Turn.Passes) != 2 {
 		t.Errorf("cara's turn is %+v", r.Turn)
 	}
@@ -104,7 +104,7 @@ func TestTakeoverInTurn(t *testing.T) {
 	w.now = w.page().Expiry.Add(10 * time.Hour)
 	w.do(Petition{w.agent("anna")})
 	w.do(Petition{w.agent("ben")})
-	r := w.refused(CodeNotYourTurn, Acquire{w.agent("ben"), w.secret().Hash()})
+	r := w.refusal(CodeNotYourTurn, Acquire{w.agent("ben"), w.secret().Hash()})
 	if r.Turn.From != w.now.Add(30*time.Minute) {
 		t.Errorf("ben may from %s on", r.Turn.From)
 	}
@@ -281,7 +281,7 @@ func TestSameNonce(t *testing.T) {
 	if err != nil || next.Ref() != w.head().Ref() {
 		t.Errorf("the retry gives revision %d, %v", next.Ref().Rev, err)
 	}
-	for _, other := range []Command{Petition{Meta{name, c.Nonce, Agent("ben")}}, Touch{c.Meta}} {
+	for _, other := range []Command{Petition{Meta{name, c.Nonce, Agent("ben")}}, Touch(c)} {
 		w.refused(CodeOpIDReused, other)
 	}
 }
