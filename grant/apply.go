@@ -241,8 +241,12 @@ func (s *step) live(h Session) *Refusal {
 		return r
 	}
 	if s.old.State == StateHeld && s.now >= s.old.Expiry {
-		return s.refuse(CodeExpired, fmt.Sprintf("grant %d expired at %s", s.old.Grant, s.old.Expiry),
-			"grant release "+word(s.old.Container), "stop writing; release if it has landed, then queue again")
+		r := s.refuse(CodeExpired, fmt.Sprintf("grant %d expired at %s", s.old.Grant, s.old.Expiry),
+			"grant petition "+word(s.old.Container), "stop writing; queue again, and when granted land on the new head with new ids")
+		if s.old.Landing != nil && len(s.old.IDs.Leases) == 0 {
+			r.Next, r.Hint = "grant release "+word(s.old.Container), "stop writing; what has landed can still be released"
+		}
+		return r
 	}
 	return nil
 }

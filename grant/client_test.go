@@ -245,6 +245,10 @@ func TestDoErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.fail, s.fate = nil, nil
+	s.fate = func(Revision) fate { return never }
+	if _, _, err := s.do(Petition{w.agent("ben")}); CodeOf(err) != CodeUnknown {
+		t.Errorf("when every answer is lost: %v", err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.fate = func(Revision) fate { cancel(); return never }
 	if _, _, err := Do(ctx, s, Request{Command: Touch{w.agent("anna")}, Env: s.env}); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnknown) {

@@ -102,7 +102,8 @@ type (
 	// Acquire begins a grant: the number rises by one. It needs the caller's turn (TurnOf), and a container
 	// that is FREE, CLEARED, or HELD past its expiry, which is a takeover. Leases of an earlier grant are
 	// burned. Without a petition an agent acquires only past an empty queue.
-	// Refusals: HELD, NOT_YOUR_TURN, LANDING_RUNS, NESTED, EXHAUSTED.
+	// Refusals: HELD, NOT_YOUR_TURN, LANDING_RUNS, NESTED, EXHAUSTED. NESTED is judged by what the caller saw
+	// of other containers before: each has its own page, and no swap spans two.
 	Acquire struct {
 		Meta
 		Session Digest `json:"session"` // Secret.Hash of a fresh secret
@@ -326,8 +327,10 @@ type Env struct {
 	FenceHeld bool
 	// Elsewhere names other containers of the estate on which the agent holds a live grant. For Acquire.
 	Elsewhere []string
-	// OfferSeen is when the caller first saw the present offer, or the expiry, by its own clock. For Acquire
-	// on a store without a clock: the wait counts from the later of both.
+	// OfferSeen is when the caller first saw the present offer, or that of a held grant the present expiry, by
+	// its own clock. For Acquire on a store without a clock (Now.Source is SourceClient): the wait for a
+	// turn counts from it, if it is later than the page's stamp, and a grant is taken over only when its holder
+	// was watched from it on, without a heartbeat, for as long as a heartbeat lasts.
 	OfferSeen Time
 	// Witness is the highest that the caller has ever seen of the container.
 	Witness Witness

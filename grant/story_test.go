@@ -123,6 +123,37 @@ func TestOwnClock(t *testing.T) {
 	w.acquire("ben")
 }
 
+// TestContendersClockAhead: on a store without a clock, a contender a day ahead takes nothing from a holder that
+// lives, and does from one that is silent, when it has watched for as long as a heartbeat lasts.
+func TestContendersClockAhead(t *testing.T) {
+	w := newWorld(t)
+	s := w.acquire("anna")
+	ahead := func(seen Time) (Revision, error) {
+		return Apply(w.head(), Acquire{w.agent("ben"), w.secret().Hash()}, Env{Now: Stamp{SourceClient, w.now.Add(25 * time.Hour)}, OfferSeen: seen})
+	}
+	if _, err := ahead(0); CodeOf(err) != CodeHeld {
+		t.Errorf("at first sight: %v", err)
+	}
+	for range 5 {
+		seen := w.now.Add(25 * time.Hour)
+		w.pass(4*time.Hour - time.Second)
+		if _, err := ahead(seen); CodeOf(err) != CodeHeld || !strings.Contains(err.Error(), "not the store's") {
+			t.Errorf("from a living holder: %v", err)
+		}
+		w.do(Heartbeat{w.agent("anna"), s})
+	}
+	seen := w.now.Add(25 * time.Hour)
+	w.pass(4*time.Hour - time.Microsecond)
+	if _, err := ahead(seen); CodeOf(err) != CodeHeld {
+		t.Errorf("just before: %v", err)
+	}
+	w.pass(time.Microsecond)
+	next, err := ahead(seen)
+	if err != nil || next.page.Grant != 2 || Verify(append(w.chain, next)) != nil {
+		t.Errorf("from a silent one: %v", err)
+	}
+}
+
 // TestIdlePetitions: who is not heard of for a week is passed over without a window, and touching helps.
 func TestIdlePetitions(t *testing.T) {
 	w := newWorld(t)
