@@ -11,7 +11,7 @@ import (
 // TestQueueBound plays queues of waiters who are prompt, slow or silent, under leads who release or die: who
 // stands at place k and acquires when it may waits at most k grants and k windows, whoever comes later.
 func TestQueueBound(t *testing.T) {
-	checks(t, 2_000)
+	checks(t, 1_000)
 	longest := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		e := newEstate(planted{})
