@@ -294,13 +294,18 @@ func TestReproduction(t *testing.T) {
 	w.do(Judge{w.agent("cara"), id, VerdictMismatch, "the third digit"})
 	w.refused(CodeConflict, Judge{w.agent("cara"), id, VerdictMatch, ""})
 	w.refused(CodeAlreadyStaged, Stage{w.agent("ben"), id, result})
+	if w.page().Note != "the third digit" {
+		t.Errorf("the judgement says %q", w.page().Note)
+	}
 	if r := w.page().Blocks[0].Repro; r.Verdict != VerdictMismatch || r.Judge != "cara" || r.Result != result || r.StagedAt.T >= w.now {
 		t.Errorf("%+v", r)
 	}
 	w.do(CloseBlock{w.agent("anna"), s, id, ""})
 	w.do(AssignBlock{w.agent("anna"), s, "dan", "chapter 3"})
 	w.refused(CodeNoBlock, Derive{w.agent("dan"), w.page().Blocks[0].ID}) // no reproduction
-	w.do(CloseBlock{w.agent("anna"), s, w.page().Blocks[0].ID, ""})
+	if p := w.do(CloseBlock{w.agent("anna"), s, w.page().Blocks[0].ID, "written"}); len(p.Blocks) > 0 || p.Note != "written" {
+		t.Errorf("%+v, note %q", p.Blocks, p.Note)
+	}
 }
 
 // TestSameNonce: a command that the head has already is its own result; with other content it is refused.
