@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -89,5 +90,66 @@ func TestRestoreUnderARunningProcess(t *testing.T) {
 	}
 	if is, err := e.open().Read(t.Context(), "atlas", grant.Ref{Epoch: 2, Rev: 42}); err != nil || is.Hash() != rev.Hash() {
 		t.Errorf("the epoch's first page: %v", err)
+	}
+}
+
+// Another process of the user goes on between this one's look at the head and its look at the witness: no rollback.
+func TestWitnessOfAnotherProcess(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	e.do(s, e.petition("anna"))
+	stale, err := s.Head(t.Context(), "atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.do(e.open(), e.petition("ben"))
+	b, err := s.box("atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := e.petition("carl")
+	env, err := s.env(t.Context(), b, cmd, stale, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := grant.Apply(stale, cmd, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Swap(t.Context(), stale.Ref(), next); !errors.Is(err, grant.ErrConflict) {
+		t.Errorf("a swap on the old head: %v", err)
+	}
+}
+
+// Many processes of one user, each with the others' witness: all go through.
+func TestWitnessAmongProcesses(t *testing.T) {
+	e := newEstate(t)
+	const n, each = 4, 10
+	var stores []*Store
+	var cmds [][]grant.Touch
+	for i := range n {
+		who := fmt.Sprint("agent", i)
+		e.do(e.open(), e.petition(who))
+		stores, cmds = append(stores, e.open()), append(cmds, nil)
+		for range each {
+			cmds[i] = append(cmds[i], grant.Touch{Meta: e.meta(grant.Agent(who))})
+		}
+	}
+	errs := make(chan error)
+	for i := range n {
+		go func() {
+			var err error
+			for _, cmd := range cmds[i] {
+				if _, _, derr := stores[i].Do(context.Background(), grant.Request{Command: cmd}); err == nil {
+					err = derr
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
 	}
 }
