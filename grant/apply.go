@@ -10,7 +10,8 @@ import (
 // other command that is LOCK_MISSING. It changes neither head nor cmd, and depends on nothing else.
 //
 // A command whose nonce is the head's own has been done: Apply then returns the head itself (the first
-// result), or OP_ID_REUSED when its content is another's.
+// result), or OP_ID_REUSED when its content is another's. Whether an older revision has the nonce it cannot
+// see: who tries a command again looks for that first, as Do does.
 func Apply(head Revision, cmd Command, env Env) (Revision, error) {
 	return apply(head, cmd, env, planted{})
 }
@@ -82,14 +83,14 @@ func SameCommand(at Revision, cmd Command) *Refusal {
 
 // input refuses what can never work.
 func (s *step) input() *Refusal {
-	if err := CheckName(s.meta.Container); err != nil {
-		return s.bad("container: " + err.(*Refusal).Cause)
+	if fault := nameFault(s.meta.Container); fault != "" {
+		return s.bad("container: " + fault)
 	}
-	if err := CheckName(s.meta.By.Name); err != nil {
-		return s.bad(string(s.meta.By.Role) + ": " + err.(*Refusal).Cause)
+	if fault := nameFault(s.meta.By.Name); fault != "" {
+		return s.bad(string(s.meta.By.Role) + ": " + fault)
 	}
-	if err := CheckNonce(s.meta.Nonce); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := nonceFault(s.meta.Nonce); fault != "" {
+		return s.bad(fault)
 	}
 	switch s.cmd.(type) {
 	case Clear, Restore:
@@ -204,8 +205,8 @@ func (s *step) run() *Refusal {
 
 func (s *step) create(c Create) *Refusal {
 	params := c.Params.orDefault()
-	if err := CheckParams(params); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := paramsFault(params); fault != "" {
+		return s.bad(fault)
 	}
 	n := s.next
 	n.Epoch, n.Params, n.State, n.IDs.Next = 1, params, StateFree, 1
@@ -240,8 +241,12 @@ func (s *step) live(h Session) *Refusal {
 		return r
 	}
 	if s.old.State == StateHeld && s.now >= s.old.Expiry {
-		return s.refuse(CodeExpired, fmt.Sprintf("grant %d expired at %s", s.old.Grant, s.old.Expiry),
-			"grant release "+word(s.old.Container), "stop writing; release if it has landed, then queue again")
+		r := s.refuse(CodeExpired, fmt.Sprintf("grant %d expired at %s", s.old.Grant, s.old.Expiry),
+			"grant petition "+word(s.old.Container), "stop writing; queue again, and when granted land on the new head with new ids")
+		if s.old.Landing != nil && len(s.old.IDs.Leases) == 0 {
+			r.Next, r.Hint = "grant release "+word(s.old.Container), "stop writing; what has landed can still be released"
+		}
+		return r
 	}
 	return nil
 }

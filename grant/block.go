@@ -15,11 +15,11 @@ func (s *step) noBlock(id int64) *Refusal {
 
 // addBlock gives a block its number, which is its revision's.
 func (s *step) addBlock(b Block) *Refusal {
-	if err := CheckName(b.Worker); err != nil {
-		return s.bad("worker: " + err.(*Refusal).Cause)
+	if fault := nameFault(b.Worker); fault != "" {
+		return s.bad("worker: " + fault)
 	}
-	if err := checkText("note", b.Note); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("note", b.Note); fault != "" {
+		return s.bad(fault)
 	}
 	if len(s.old.Blocks) >= MaxBlocks {
 		return s.refuse(CodeLimit, fmt.Sprintf("%d blocks are open", MaxBlocks), "grant block "+word(s.old.Container)+" --close N", "closes one")
@@ -49,8 +49,8 @@ func (s *step) closeBlock(c CloseBlock) *Refusal {
 			return r
 		}
 	}
-	if err := checkText("reason", c.Reason); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("reason", c.Reason); fault != "" {
+		return s.bad(fault)
 	}
 	s.next.Blocks = slices.Delete(s.next.Blocks, i, i+1)
 	s.next.Note = c.Reason

@@ -13,7 +13,7 @@ const (
 	MaxName    = 240           // bytes of a container's, agent's or record's name
 	MaxText    = 1024          // bytes of a reason, note or command
 	MaxQueue   = 256           // petitions
-	MaxBlocks  = 96            // open blocks
+	MaxBlocks  = 64            // open blocks
 	MaxLeases  = 256           // leases of one grant
 	MaxRanges  = 1024          // ranges of one list of identifiers
 	MaxLease   = 1_000_000_000 // identifiers in one lease
@@ -25,60 +25,68 @@ const (
 
 // CheckName tells whether a container or agent can have the name: 1 to 240 bytes of UTF-8, printable, without
 // slash or backslash, no space or dot at either end, no dash at the start. BAD_INPUT.
-func CheckName(name string) error {
-	why := ""
+func CheckName(name string) error { return badInput(nameFault(name)) }
+
+func nameFault(name string) string {
 	switch {
 	case name == "":
-		why = "a name is needed"
+		return "a name is needed"
 	case len(name) > MaxName:
-		why = fmt.Sprintf("a name of %d bytes is too long; at most %d", len(name), MaxName)
+		return fmt.Sprintf("a name of %d bytes is too long; at most %d", len(name), MaxName)
 	case !printable(name):
-		why = "a name holds characters that cannot be shown"
+		return "a name holds characters that cannot be shown"
 	case strings.ContainsAny(name, `/\`):
-		why = "a name holds a slash or backslash"
+		return "a name holds a slash or backslash"
 	case strings.Trim(name, " .") != name:
-		why = "a name begins or ends with a dot or space"
+		return "a name begins or ends with a dot or space"
 	case name[0] == '-':
-		why = "a name begins with a dash"
-	default:
-		return nil
+		return "a name begins with a dash"
 	}
-	return badInput(why)
+	return ""
 }
 
 // CheckNonce tells whether a nonce is one: 8 to 64 characters of A-Z a-z 0-9 . _ -. BAD_INPUT.
-func CheckNonce(nonce string) error {
+func CheckNonce(nonce string) error { return badInput(nonceFault(nonce)) }
+
+func nonceFault(nonce string) string {
 	if len(nonce) < minNonce || len(nonce) > maxNonce {
-		return badInput(fmt.Sprintf("an id has %d to %d characters", minNonce, maxNonce))
+		return fmt.Sprintf("an id has %d to %d characters", minNonce, maxNonce)
 	}
 	for _, c := range []byte(nonce) {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-", c) >= 0) {
-			return badInput("an id is made of letters, digits, dots, dashes and underscores")
+			return "an id is made of letters, digits, dots, dashes and underscores"
 		}
 	}
-	return nil
+	return ""
 }
 
 // CheckParams tells whether params are within bounds. BAD_INPUT.
-func CheckParams(p Params) error {
+func CheckParams(p Params) error { return badInput(paramsFault(p)) }
+
+func paramsFault(p Params) string {
 	for _, b := range []struct {
-		name          string
-		got, min, max Seconds
+		name             string
+		got, least, most Seconds
 	}{
 		{"cap", p.Cap, 1, 24 * 3600},
 		{"extension", p.Extension, 1, p.Cap},
 		{"window", p.Window, 1, 24 * 3600},
 		{"petition_idle", p.PetitionIdle, 60, 366 * 24 * 3600},
 	} {
-		if b.got < b.min || b.got > b.max {
-			return badInput(fmt.Sprintf("%s of %d s is not within %d s and %d s", b.name, b.got, b.min, b.max))
+		if b.got < b.least || b.got > b.most {
+			return fmt.Sprintf("%s of %d s is not within %d s and %d s", b.name, b.got, b.least, b.most)
 		}
 	}
-	return nil
+	return ""
 }
 
-// badInput is a refusal that needs no page.
-func badInput(why string) *Refusal { return &Refusal{Code: CodeBadInput, Cause: why} }
+// badInput is a refusal that needs no page; nil when nothing is at fault.
+func badInput(fault string) error {
+	if fault == "" {
+		return nil
+	}
+	return &Refusal{Code: CodeBadInput, Cause: fault}
+}
 
 func printable(s string) bool {
 	for i, r := range s {
@@ -94,15 +102,15 @@ func printable(s string) bool {
 	return true
 }
 
-// checkText tells whether words can stand in a page.
-func checkText(what, s string) error {
+// textFault tells whether words can stand in a page.
+func textFault(what, s string) string {
 	if len(s) > MaxText {
-		return badInput(fmt.Sprintf("a %s of %d bytes is too long; at most %d", what, len(s), MaxText))
+		return fmt.Sprintf("a %s of %d bytes is too long; at most %d", what, len(s), MaxText)
 	}
 	if !printable(s) {
-		return badInput("a " + what + " is one line of characters that can be shown")
+		return "a " + what + " is one line of characters that can be shown"
 	}
-	return nil
+	return ""
 }
 
 func (d Digest) valid() bool {
@@ -122,10 +130,10 @@ func (s Stamp) valid() bool {
 }
 
 func (a Actor) valid() bool {
-	return CheckName(a.Name) == nil && (a.Role == RoleAgent || a.Role == RoleOperator)
+	return nameFault(a.Name) == "" && (a.Role == RoleAgent || a.Role == RoleOperator)
 }
 
-func (h Holder) valid() bool { return CheckName(h.Agent) == nil && h.Session.valid() }
+func (h Holder) valid() bool { return nameFault(h.Agent) == "" && h.Session.valid() }
 
 func number(n int64) bool { return n >= 1 && n <= MaxNumber }
 
@@ -134,25 +142,25 @@ func number(n int64) bool { return n >= 1 && n <= MaxNumber }
 func shape(p *Page) error {
 	c := &shapeCheck{}
 	c.is(p.V == Version, "v")
-	c.is(CheckName(p.Container) == nil, "container")
+	c.is(nameFault(p.Container) == "", "container")
 	c.is(number(p.Rev), "rev")
 	c.is(number(p.Epoch), "epoch")
 	c.is(p.Grant >= 0 && p.Grant <= MaxNumber, "grant")
-	c.is(CheckNonce(p.Nonce) == nil, "nonce")
+	c.is(nonceFault(p.Nonce) == "", "nonce")
 	c.is(knownOps[p.Op], "op")
 	c.is(p.By.valid(), "by")
 	c.is(p.Stamp.valid(), "stamp")
 	c.is(p.Digest.valid(), "digest")
 	c.is(p.PrevHash == "" || p.PrevHash.valid(), "prev_hash")
 	c.text("note", p.Note)
-	c.is(CheckParams(p.Params) == nil, "params")
+	c.is(paramsFault(p.Params) == "", "params")
 	for _, t := range []Time{p.Expiry, p.GrantTime, p.Heartbeat} {
 		c.is(t == 0 || t.valid(), "time")
 	}
 	c.state(p)
 	c.lists(p)
 	if a := p.Audit; a != nil {
-		c.is(CheckName(a.Operator) == nil && a.Reason != "", "audit")
+		c.is(nameFault(a.Operator) == "" && a.Reason != "", "audit")
 		c.is(a.Grant >= 0 && a.Grant <= MaxNumber && a.Seen >= 0 && a.Seen <= MaxNumber && a.SeenEpoch >= 0 && a.SeenEpoch <= MaxNumber, "audit")
 		c.is(a.Holder == nil || a.Holder.valid(), "audit.holder")
 		c.text("audit.reason", a.Reason)
@@ -163,12 +171,12 @@ func shape(p *Page) error {
 		c.text("ended.reason", e.Reason)
 	}
 	if l := p.Landing; l != nil {
-		c.is(number(l.N) && CheckNonce(l.ID) == nil && l.New.valid() && l.SHA256.valid() && (l.Base == "" || l.Base.valid()), "landing")
+		c.is(number(l.N) && nonceFault(l.ID) == "" && l.New.valid() && l.SHA256.valid() && (l.Base == "" || l.Base.valid()), "landing")
 		c.text("landing.empty", l.Empty)
 		c.ranges("landing.ids", l.IDs)
 	}
 	if r := p.Running; r != nil {
-		c.is(CheckNonce(r.ID) == nil && r.Started.valid() && r.Command != "", "running")
+		c.is(nonceFault(r.ID) == "" && r.Started.valid() && r.Command != "", "running")
 		c.text("running.command", r.Command)
 	}
 	r := p.Register
@@ -194,7 +202,7 @@ func (c *shapeCheck) is(ok bool, what string) {
 	}
 }
 
-func (c *shapeCheck) text(what, s string) { c.is(checkText(what, s) == nil, what) }
+func (c *shapeCheck) text(what, s string) { c.is(textFault(what, s) == "", what) }
 
 // ranges wants ascending ranges of which no two overlap.
 func (c *shapeCheck) ranges(what string, list []Range) {
@@ -235,17 +243,17 @@ func (c *shapeCheck) lists(p *Page) {
 	numbers := map[int64]bool{}
 	c.is(len(p.Queue) <= MaxQueue, "queue")
 	for _, w := range p.Queue {
-		c.is(CheckName(w.Agent) == nil && number(w.Rev) && w.Rev <= p.Rev && w.Since.valid() && w.Touched.valid() && (w.Misses == 0 || w.Misses == 1), "queue")
+		c.is(nameFault(w.Agent) == "" && number(w.Rev) && w.Rev <= p.Rev && w.Since.valid() && w.Touched.valid() && (w.Misses == 0 || w.Misses == 1), "queue")
 		c.is(!agents[w.Agent] && !numbers[w.Rev], "queue")
 		agents[w.Agent], numbers[w.Rev] = true, true
 	}
 	c.is(len(p.Passed) <= MaxQueue, "passed")
 	for _, w := range p.Passed {
-		c.is(CheckName(w.Agent) == nil && number(w.Petition) && (w.Why == WhyMissed || w.Why == WhyEnded || w.Why == WhyIdle), "passed")
+		c.is(nameFault(w.Agent) == "" && number(w.Petition) && (w.Why == WhyMissed || w.Why == WhyEnded || w.Why == WhyIdle), "passed")
 	}
 	c.is(len(p.Doubts) <= maxDoubts, "doubts")
 	for _, d := range p.Doubts {
-		c.is(number(d.Grant) && CheckNonce(d.ID) == nil && d.Started.valid() && d.Command != "", "doubts")
+		c.is(number(d.Grant) && nonceFault(d.ID) == "" && d.Started.valid() && d.Command != "", "doubts")
 		c.text("doubts", d.Command)
 	}
 	c.is(number(p.IDs.Next) || p.IDs.Next == MaxNumber+1, "ids.next")
@@ -254,14 +262,14 @@ func (c *shapeCheck) lists(p *Page) {
 	c.is(len(p.IDs.Leases) <= MaxLeases, "ids.leases")
 	for i, l := range p.IDs.Leases {
 		c.is(number(l.ID) && l.ID <= p.Rev && (i == 0 || l.ID > p.IDs.Leases[i-1].ID), "ids.leases")
-		c.is(rangesAscend([]Range{{Lo: l.Lo, Hi: l.Hi}}) && l.Block >= 0 && l.Block <= MaxNumber && CheckName(l.Worker) == nil, "ids.leases")
+		c.is(rangesAscend([]Range{{Lo: l.Lo, Hi: l.Hi}}) && l.Block >= 0 && l.Block <= MaxNumber && nameFault(l.Worker) == "", "ids.leases")
 		c.ranges("ids.leases.used", l.Used)
 		used += len(l.Used)
 	}
 	c.is(used <= MaxRanges, "ids.leases.used")
 	c.is(len(p.Blocks) <= MaxBlocks, "blocks")
 	for i, b := range p.Blocks {
-		c.is(number(b.ID) && b.ID <= p.Rev && (i == 0 || b.ID > p.Blocks[i-1].ID) && number(b.Grant) && CheckName(b.Worker) == nil, "blocks")
+		c.is(number(b.ID) && b.ID <= p.Rev && (i == 0 || b.ID > p.Blocks[i-1].ID) && number(b.Grant) && nameFault(b.Worker) == "", "blocks")
 		c.text("blocks.note", b.Note)
 		if b.Repro != nil {
 			c.repro(*b.Repro)
@@ -270,7 +278,7 @@ func (c *shapeCheck) lists(p *Page) {
 }
 
 func (c *shapeCheck) repro(r Reproduction) {
-	c.is(CheckName(r.Author) == nil && r.Kernel.valid() && r.Assumptions.valid() && r.Record != "" && len(r.Record) <= MaxText && printable(r.Record), "blocks.repro")
+	c.is(nameFault(r.Author) == "" && r.Kernel.valid() && r.Assumptions.valid() && r.Record != "" && len(r.Record) <= MaxText && printable(r.Record), "blocks.repro")
 	staged, judged := false, false
 	switch r.State {
 	case ReproCommissioned, ReproDeriving:
@@ -283,5 +291,5 @@ func (c *shapeCheck) repro(r Reproduction) {
 	}
 	c.is(staged && r.Result.valid() && r.StagedAt.valid() || !staged && r.Result == "" && r.StagedAt == Stamp{}, "blocks.repro.result")
 	known := r.Verdict == VerdictMatch || r.Verdict == VerdictMismatch || r.Verdict == VerdictVoid
-	c.is(judged && known && CheckName(r.Judge) == nil || !judged && r.Verdict == "" && r.Judge == "", "blocks.repro.verdict")
+	c.is(judged && known && nameFault(r.Judge) == "" || !judged && r.Verdict == "" && r.Judge == "", "blocks.repro.verdict")
 }

@@ -18,10 +18,14 @@ type Request struct {
 	Env func(ctx context.Context, head Revision) (Env, error)
 }
 
+// maxLosses is how many lost answers in one Do mean that the store cannot be reached.
+const maxLosses = 5
+
 // Do carries a command out: it reads the head, evaluates, swaps, and after a conflict does so again, until the
 // page is published, refused, or the context ends. Before anything is tried twice the nonce is looked for: a
 // command whose first attempt succeeded returns that revision, and replayed. ErrUnknown comes out only when
-// that look fails as well: then nothing is known, and the same Request may be given again, with Since.
+// that look fails as well, or one answer after the other is lost: then nothing is known, and the same Request may be
+// given again, with Since.
 //
 // A swap whose answer was lost may still happen later; that it cannot happen twice follows from its base,
 // which only one revision can follow.
@@ -34,6 +38,7 @@ func Do(ctx context.Context, s Store, r Request) (rev Revision, replayed bool, e
 	}
 	var lost error // of a swap whose answer was lost, on base
 	var base Ref
+	losses := 0
 	for {
 		head, err := s.Head(ctx, meta.Container)
 		if err != nil && !errors.Is(err, ErrLockMissing) {
@@ -72,6 +77,9 @@ func Do(ctx context.Context, s Store, r Request) (rev Revision, replayed bool, e
 			return next, false, nil
 		case errors.Is(err, ErrUnknown):
 			lost, base = err, head.Ref()
+			if losses++; losses == maxLosses {
+				return Revision{}, false, unresolved(lost, errors.New("so was every answer"))
+			}
 		case !errors.Is(err, ErrConflict):
 			return Revision{}, false, err
 		}
@@ -88,6 +96,9 @@ func Do(ctx context.Context, s Store, r Request) (rev Revision, replayed bool, e
 func unresolved(lost, err error) error {
 	if lost == nil {
 		return err
+	}
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		return fmt.Errorf("%w; evaluated again: %s", lost, r.Error()) // no refusal: something may still change
 	}
 	return fmt.Errorf("%w; then, looking for it: %w", lost, err)
 }

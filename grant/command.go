@@ -105,7 +105,8 @@ type (
 	// Acquire begins a grant: the number rises by one. It needs the caller's turn (TurnOf), and a container
 	// that is FREE, CLEARED, or HELD past its expiry, which is a takeover. Leases of an earlier grant are
 	// burned. Without a petition an agent acquires only past an empty queue.
-	// Refusals: HELD, NOT_YOUR_TURN, LANDING_RUNS, NESTED, EXHAUSTED.
+	// Refusals: HELD, NOT_YOUR_TURN, LANDING_RUNS, NESTED, EXHAUSTED. NESTED is judged by what the caller saw
+	// of other containers before: each has its own page, and no swap spans two.
 	Acquire struct {
 		Meta
 		Session Digest `json:"session"` // Secret.Hash of a fresh secret
@@ -261,26 +262,64 @@ type (
 )
 
 // Op is the command's name.
-func (Create) Op() Op      { return OpCreate }
-func (Petition) Op() Op    { return OpPetition }
-func (Touch) Op() Op       { return OpTouch }
-func (Withdraw) Op() Op    { return OpWithdraw }
-func (Acquire) Op() Op     { return OpAcquire }
-func (Heartbeat) Op() Op   { return OpHeartbeat }
-func (LeaseIDs) Op() Op    { return OpIDs }
+func (Create) Op() Op { return OpCreate }
+
+// Op is the command's name.
+func (Petition) Op() Op { return OpPetition }
+
+// Op is the command's name.
+func (Touch) Op() Op { return OpTouch }
+
+// Op is the command's name.
+func (Withdraw) Op() Op { return OpWithdraw }
+
+// Op is the command's name.
+func (Acquire) Op() Op { return OpAcquire }
+
+// Op is the command's name.
+func (Heartbeat) Op() Op { return OpHeartbeat }
+
+// Op is the command's name.
+func (LeaseIDs) Op() Op { return OpIDs }
+
+// Op is the command's name.
 func (AssignBlock) Op() Op { return OpBlock }
-func (CloseBlock) Op() Op  { return OpCloseBlock }
-func (Land) Op() Op        { return OpLand }
-func (Release) Op() Op     { return OpRelease }
-func (Clear) Op() Op       { return OpClear }
-func (Restore) Op() Op     { return OpRestore }
-func (Begin) Op() Op       { return OpBegin }
-func (Finish) Op() Op      { return OpFinish }
-func (Resolve) Op() Op     { return OpResolve }
-func (Commission) Op() Op  { return OpCommission }
-func (Derive) Op() Op      { return OpDerive }
-func (Stage) Op() Op       { return OpStage }
-func (Judge) Op() Op       { return OpJudge }
+
+// Op is the command's name.
+func (CloseBlock) Op() Op { return OpCloseBlock }
+
+// Op is the command's name.
+func (Land) Op() Op { return OpLand }
+
+// Op is the command's name.
+func (Release) Op() Op { return OpRelease }
+
+// Op is the command's name.
+func (Clear) Op() Op { return OpClear }
+
+// Op is the command's name.
+func (Restore) Op() Op { return OpRestore }
+
+// Op is the command's name.
+func (Begin) Op() Op { return OpBegin }
+
+// Op is the command's name.
+func (Finish) Op() Op { return OpFinish }
+
+// Op is the command's name.
+func (Resolve) Op() Op { return OpResolve }
+
+// Op is the command's name.
+func (Commission) Op() Op { return OpCommission }
+
+// Op is the command's name.
+func (Derive) Op() Op { return OpDerive }
+
+// Op is the command's name.
+func (Stage) Op() Op { return OpStage }
+
+// Op is the command's name.
+func (Judge) Op() Op { return OpJudge }
 
 // Env is what a command meets: all that the machine cannot know of itself. The zero Env but for Now is safe.
 type Env struct {
@@ -291,9 +330,10 @@ type Env struct {
 	FenceHeld bool
 	// Elsewhere names other containers of the estate on which the agent holds a live grant. For Acquire.
 	Elsewhere []string
-	// OfferSeen is when the caller first saw the present offer by its own clock; of a page that is HELD, when it
-	// first saw this very revision. For Acquire on a store without a clock: the wait counts from the later of
-	// both, and a takeover from an extension after it.
+	// OfferSeen is when the caller first saw the present offer by its own clock; of a held grant, when it last
+	// saw something new of the holder: the grant, a heartbeat, a landing, any revision of theirs. For Acquire on a store without a clock (Now.Source is SourceClient): the wait for a
+	// turn counts from it, if it is later than the page's stamp, and a grant is taken over only when its holder
+	// was watched from it on, without a sign, for as long as a heartbeat lasts.
 	OfferSeen Time
 	// Witness is the highest that the caller has ever seen of the container.
 	Witness Witness

@@ -30,4 +30,9 @@
 //
 // It does no I/O of its own, starts no goroutine and draws no random numbers: nonces and secrets are the
 // caller's, from crypto/rand.
+//
+// Reading the source: page.go is what there is, command.go what can be asked and refused; apply.go is the frame of
+// every command, queue.go, hold.go, ids.go, block.go, repro.go, running.go and restore.go are the commands;
+// encode.go and check.go make bytes of pages; verify.go and its neighbours check chains without any of that;
+// client.go is Do. The bytes are in docs/format.md.
 package grant

@@ -3,6 +3,8 @@ package grant
 import (
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // TestPlantedGrantBugs: the explorer finds each bug, and says what it broke.
@@ -31,6 +33,39 @@ func TestPlantedGrantBugs(t *testing.T) {
 				t.Errorf("after %d situations it found %q, want %q", len(x.seen), x.found, c.want)
 			}
 			t.Logf("%d situations: %s", len(x.seen), x.found)
+		})
+	}
+}
+
+// TestPlaysFindPlantedBugs: so do the random plays, those that one container can show.
+func TestPlaysFindPlantedBugs(t *testing.T) {
+	for name, bug := range map[string]planted{
+		"reissued remainder":          {reissue: true},
+		"release without a landing":   {releaseUnlanded: true},
+		"clear without burning":       {clearKeepsNumber: true},
+		"takeover past the queue":     {ignoreQueue: true},
+		"expiry that falls":           {expiryFalls: true},
+		"landing by the number alone": {landLate: true},
+		"silence ended by an acquire": {silentForgets: true},
+		"missed offers not recorded":  {plainMisses: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play := rapid.Custom(func(rt *rapid.T) string {
+				e := newEstate(bug)
+				for range 40 {
+					if err := e.step(rt); err != nil {
+						return err.Error()
+					}
+				}
+				return ""
+			})
+			for seed := range 3000 {
+				if found := play.Example(seed); found != "" {
+					t.Logf("play %d: %s", seed, found)
+					return
+				}
+			}
+			t.Error("3,000 plays found nothing")
 		})
 	}
 }

@@ -162,6 +162,9 @@ func clock(p *Page, belief uint8) Time {
 
 // ask has the machine evaluate, once for each question, and checks what it made.
 func (x *explorer) ask(q question) answer {
+	if q.act < actBeat || q.act == actClear {
+		q.grant = 0 // these bring no session
+	}
 	if a, ok := x.memo[q]; ok {
 		return a
 	}
@@ -234,14 +237,18 @@ func (x *explorer) useful(p *Page, a act, at local) bool {
 }
 
 // moved is the situation after the head became next, by a swap of an actor: all that others have made is stale.
-func (s situation) moved(next int16) situation {
+func (x *explorer) moved(s situation, next int16) situation {
 	s.head = next
 	for i := range s.actors {
 		a := &s.actors[i]
-		if a.phase != idle && !a.won {
-			a.stale, a.next = true, -1
-		}
 		a.flight = false // it will find another head
+		switch {
+		case a.phase == idle || a.won:
+		case x.assertOnly || x.nonceless:
+			a.stale, a.next = true, -1
+		default: // its swap, or its look for it, can have one end alone: it evaluates again
+			*a = local{grant: a.grant}
+		}
 	}
 	return s
 }
@@ -385,7 +392,7 @@ func (x *explorer) swap(s situation, i int) situation {
 		next = s.head
 	}
 	x.swaps[x.pages[next].page.Op]++
-	n := s.moved(next)
+	n := x.moved(s, next)
 	n.actors[i] = a
 	n.actors[i].flight, n.actors[i].next = false, int16(x.pages[next].page.Grant)
 	return n

@@ -21,9 +21,12 @@ func (s *step) acquire(c Acquire) *Refusal {
 		}
 	}
 	turn, queued := TurnOf(p, agent, s.env)
-	if p.State == StateHeld && s.now < p.Expiry {
-		r := s.refuse(CodeHeld, fmt.Sprintf("%s holds grant %d, for another %s unless it extends", p.Holder.Agent, p.Grant, holdsOn(p, s.now)),
-			"grant petition "+word(p.Container), "joins the queue")
+	if from, over := p.over(s.env); p.State == StateHeld && !over {
+		cause := fmt.Sprintf("%s holds grant %d, for another %s unless it extends", p.Holder.Agent, p.Grant, holdsOn(p, s.now))
+		if s.now >= p.Expiry {
+			cause = fmt.Sprintf("grant %d of %s has expired by a clock that is not the store's; unless it is heard of, it is over at %s", p.Grant, p.Holder.Agent, from)
+		}
+		r := s.refuse(CodeHeld, cause, "grant petition "+word(p.Container), "joins the queue")
 		if queued && turn.Petition != 0 {
 			r.Next, r.Hint, r.Turn = "grant acquire "+word(p.Container), "again, when it has ended", &turn
 		}
@@ -121,8 +124,8 @@ type landing struct {
 
 func (s *step) moveHead(l landing) *Refusal {
 	p, n := s.old, s.next
-	if err := checkText("note", l.note); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("note", l.note); fault != "" {
+		return s.bad(fault)
 	}
 	if !l.manifest.valid() {
 		return s.bad("a manifest is named by its SHA-256")

@@ -15,9 +15,9 @@ func (s *step) leaseIDs(c LeaseIDs) *Refusal {
 	if worker == "" {
 		worker = p.Holder.Agent
 	}
-	switch err := CheckName(worker); {
-	case err != nil:
-		return s.bad("worker: " + err.(*Refusal).Cause)
+	switch fault := nameFault(worker); {
+	case fault != "":
+		return s.bad("worker: " + fault)
 	case c.Count < 1 || c.Count > MaxLease:
 		return s.bad(fmt.Sprintf("a lease has 1 to %d identifiers, not %d", MaxLease, c.Count))
 	case c.Block != 0 && p.block(c.Block) < 0:

@@ -7,15 +7,15 @@ import (
 
 // Turn is a waiter's place in the queue.
 type Turn struct {
-	Petition int64 // its number; 0: no petition, and nobody waits
-	Place    int   // 1 is the head
+	Petition int64 `json:"petition"` // its number; 0: no petition, and nobody waits
+	Place    int   `json:"place"`    // 1 is the head
 	// Open tells whether the container can be had by who is next: it is FREE, CLEARED or HELD past its expiry.
-	Open bool
+	Open bool `json:"open"`
 	// From is when the waiter may acquire, 0 for at once. While not Open it is the earliest moment that can
 	// be told: when the grant expires as it now stands.
-	From Time
+	From Time `json:"from"`
 	// Passes are those ahead that would be passed over.
-	Passes []Passed
+	Passes []Passed `json:"passes"`
 }
 
 // May tells whether the waiter may acquire now, as far as its turn goes.
@@ -26,28 +26,16 @@ func (t Turn) May(now Time) bool { return t.Open && now >= t.From }
 // a takeover, or since that waiter came, if it came later.
 func TurnOf(p *Page, agent string, env Env) (Turn, bool) {
 	now := env.Now.T
-	t := Turn{Open: p.State != StateHeld || now >= p.Expiry}
-	base := Time(0)
-	switch {
-	case p.State == StateHeld:
-		base = p.Expiry
-	case p.Offer != nil:
-		base = p.Offer.OpenedAt
-	}
-	floor := Time(0) // before it the head may not
+	t, base, floor := Turn{Open: true, Passes: list[Passed](nil)}, env.OfferSeen, Time(0)
 	if p.State == StateHeld {
-		// A contender's own clock may be ahead of the holder's by any time, and then the expiry says nothing.
-		// What does is this page, without a sign of life for as long as one sign can extend it.
-		if env.Now.Source == SourceClient {
-			base = max(base, env.OfferSeen.Add(p.Params.Extension.Duration()))
-			if env.OfferSeen == 0 {
-				base = max(base, now.Add(p.Params.Extension.Duration()))
-			}
-		}
-		floor = base
+		var over Time
+		over, t.Open = p.over(env)
+		// Before it not even the head may.
+		base, floor = max(base, over), over
+	} else if p.Offer != nil {
+		// On a store without a clock the stamp is another's: who waits by its own counts from what it saw itself.
+		base = max(base, p.Offer.OpenedAt)
 	}
-	// On a store without a clock the stamp is another's: who waits by its own counts from what it saw itself.
-	base = max(base, env.OfferSeen)
 	place, at := 0, base
 	for _, w := range p.Queue {
 		if w.Agent != agent && p.idle(w, now) {
@@ -78,6 +66,20 @@ func TurnOf(p *Page, agent string, env Env) (Turn, bool) {
 	}
 	t.Place, t.From = 1, floor
 	return t, true
+}
+
+// over tells from when a held grant counts as expired, and whether that has come. By the store's clock it is the
+// expiry. A contender that has only its own clock might be a day ahead of a living holder; so it must besides have
+// watched, by that clock, for as long as the holder may be silent, and seen no heartbeat.
+func (p *Page) over(env Env) (from Time, ok bool) {
+	from = p.Expiry
+	if env.Now.Source == SourceClient {
+		if env.OfferSeen == 0 {
+			return max(from, env.Now.T).Add(p.Expiry.Sub(p.Heartbeat)), false
+		}
+		from = max(from, env.OfferSeen.Add(p.Expiry.Sub(p.Heartbeat)))
+	}
+	return from, env.Now.T >= from
 }
 
 // idle tells whether nobody has heard of a waiter for so long that its petition ends with the next one that

@@ -76,7 +76,9 @@ func (e *estate) page() *Page { return e.head().Page() }
 
 // apply evaluates on the head, and checks the whole that came of it.
 func (e *estate) apply(cmd Command, env Env) error {
-	env.Now = Stamp{Source: SourceStore, T: e.now}
+	if env.Now.T = e.now; env.Now.Source == "" {
+		env.Now.Source = SourceStore
+	}
 	head := e.head()
 	for _, r := range e.chain { // as Do does for a retry
 		if r.page.Nonce == cmd.meta().Nonce {
@@ -99,9 +101,6 @@ func (e *estate) apply(cmd Command, env Env) error {
 		return err
 	case next.hash == head.hash:
 		return nil
-	}
-	if again, err := Open(next.bytes); err != nil || again.hash != next.hash {
-		return errors.Join(errors.New("what Apply made does not open"), err)
 	}
 	if b := pageInvariant(next.page); b != nil {
 		return b
@@ -163,6 +162,12 @@ func (e *estate) step(t *rapid.T) error {
 	case 9:
 		return e.apply(Withdraw{Meta{name, by.Nonce, Agent(agent)}}, env)
 	case 10:
+		if pick(5, "clock") == 0 { // the contender's own
+			env.Now.Source = SourceClient
+			if pick(3, "sees") > 0 {
+				env.OfferSeen = e.now.Add(-[]time.Duration{time.Minute, 5 * time.Hour, 30 * time.Hour}[pick(3, "seen")])
+			}
+		}
 		return e.acquire(agent, by.Nonce, env, pick(10, "nested") == 0)
 	case 13:
 		return e.apply(Heartbeat{by, s}, env)
@@ -285,6 +290,9 @@ func TestInvariants(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
+		if again, err := Open(e.head().bytes); err != nil || again.hash != e.head().hash {
+			rt.Fatalf("what Apply made does not open: %v", err)
+		}
 		for _, r := range e.chain {
 			ops[r.page.Op]++
 		}
@@ -295,7 +303,7 @@ func TestInvariants(t *testing.T) {
 	t.Logf("revisions: %v", ops)
 	t.Logf("refusals: %v", codes)
 	for op := range knownOps {
-		if op != OpRestore && ops[op] == 0 {
+		if op != OpRestore && ops[op] == 0 && !testing.Short() && !checksGiven {
 			t.Errorf("no %s was done", op)
 		}
 	}

@@ -86,28 +86,29 @@ func CodeOf(err error) Code {
 	return ""
 }
 
-// Refusal says why a command was refused, and what helps. Nothing was changed.
+// Refusal says why a command was refused, and what helps. Nothing was changed. Its JSON is what a quarantine keeps
+// of a refused landing.
 type Refusal struct {
-	Code  Code
-	Op    Op     // what was refused
-	Cause string // in words, all of them safe to show
+	Code  Code   `json:"code"`
+	Op    Op     `json:"op"`    // what was refused
+	Cause string `json:"cause"` // in words, all of them safe to show
 	// Next is the command that helps, without the tool's name: "grant petition NAME"; more when it is not a
 	// command but a thing to do. Hint is in words what it does.
-	Next string
-	Hint string
+	Next string `json:"next"`
+	Hint string `json:"hint"`
 
-	Container string
-	Rev       int64 // the head that it was judged on
-	State     State
-	Grant     int64   // the current grant
-	Holder    *Holder // who has it, or nil
-	Expiry    Time    // of it
+	Container string  `json:"container"`
+	Rev       int64   `json:"rev"` // the head that it was judged on
+	State     State   `json:"state"`
+	Grant     int64   `json:"grant"`  // the current grant
+	Holder    *Holder `json:"holder"` // who has it, or null
+	Expiry    Time    `json:"expiry"` // of it
 	// Yours is the grant that the command came with, 0 for none. Ended is how that one ended, when the page
 	// still knows: else look for it with FindEnd.
-	Yours int64
-	Ended *End
+	Yours int64 `json:"yours"`
+	Ended *End  `json:"ended"`
 	// Turn is the caller's place and time, of HELD and NOT_YOUR_TURN; nil when it has no petition.
-	Turn *Turn
+	Turn *Turn `json:"turn"`
 }
 
 // Quarantined tells whether a refused landing's artifacts are to be kept: FENCED, NOT_HOLDER and EXPIRED.
@@ -127,6 +128,9 @@ func (r *Refusal) Is(target error) bool {
 func (r *Refusal) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s refused: %s", r.Op, r.Container, r.Cause)
+	if r.Holder != nil && !strings.Contains(r.Cause, r.Holder.Agent) {
+		fmt.Fprintf(&b, "; %s holds grant %d until %s", r.Holder.Agent, r.Grant, r.Expiry)
+	}
 	if r.Next != "" {
 		fmt.Fprintf(&b, "; next: %s", r.Next)
 	}

@@ -65,8 +65,8 @@ func (s *step) reasonFor(what, reason string) *Refusal {
 		return s.refuse(CodeReasonRequired, fmt.Sprintf("%s needs a reason", what),
 			fmt.Sprintf("grant %s %s --reason WHY", s.cmd.Op(), word(s.meta.Container)), "it stands in the history")
 	}
-	if err := checkText("reason", reason); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("reason", reason); fault != "" {
+		return s.bad(fault)
 	}
 	return nil
 }

@@ -40,13 +40,13 @@ func (s *step) commission(c Commission) *Refusal {
 	if r := s.leads(c.Session); r != nil {
 		return r
 	}
-	if err := CheckName(c.Author); err != nil {
-		return s.bad("author: " + err.(*Refusal).Cause)
+	if fault := nameFault(c.Author); fault != "" {
+		return s.bad("author: " + fault)
 	}
 	if !c.Kernel.valid() || !c.Assumptions.valid() {
 		return s.bad("kernel and assumptions are named by their SHA-256")
 	}
-	if err := checkText("record", c.Record); err != nil || c.Record == "" {
+	if c.Record == "" || textFault("record", c.Record) != "" {
 		return s.bad("a record has a name, of one line that can be shown")
 	}
 	if c.Deriver == c.Author {
@@ -116,8 +116,8 @@ func (s *step) judge(c Judge) *Refusal {
 	case b.Repro.State == ReproJudged:
 		return s.refuse(CodeConflict, fmt.Sprintf("reproduction %d is judged: %s, by %s", b.ID, b.Repro.Verdict, b.Repro.Judge), "repro list "+word(s.old.Container), "shows it")
 	}
-	if err := checkText("reason", c.Reason); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("reason", c.Reason); fault != "" {
+		return s.bad(fault)
 	}
 	next.State, next.Verdict, next.Judge = ReproJudged, c.Verdict, s.meta.By.Name
 	s.next.Note = c.Reason

@@ -56,8 +56,8 @@ func (s *step) restore(c Restore) *Refusal {
 			return s.refuse(CodeRollback, "there is no page, and no witness of one", "grant create "+word(s.meta.Container), "creates it")
 		}
 		n.Params = c.Params.orDefault()
-		if err := CheckParams(n.Params); err != nil {
-			return s.bad(err.(*Refusal).Cause)
+		if fault := paramsFault(n.Params); fault != "" {
+			return s.bad(fault)
 		}
 		p = &Page{}
 	} else if CheckWitness(s.head, w) == nil {

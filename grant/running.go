@@ -22,8 +22,8 @@ func (s *step) begin(c Begin) *Refusal {
 		return s.refuse(CodeInDoubt, fmt.Sprintf("nobody knows whether %s was done: %s", d.ID, d.Command),
 			"grant land "+word(p.Container)+" --resolve done|undone --reason WHY", "look, and say which")
 	}
-	if err := checkText("command", c.Command); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("command", c.Command); fault != "" {
+		return s.bad(fault)
 	}
 	if strings.TrimSpace(c.Command) == "" {
 		return s.bad("a command is needed")
@@ -49,8 +49,8 @@ func (s *step) finish(c Finish) *Refusal {
 	if c.Done {
 		return s.moveHead(landing{p.Register.Head, c.Manifest, c.ID, "", c.Note, c.IDs, c.Keep})
 	}
-	if err := checkText("note", c.Note); err != nil {
-		return s.bad(err.(*Refusal).Cause)
+	if fault := textFault("note", c.Note); fault != "" {
+		return s.bad(fault)
 	}
 	if len(c.IDs) > 0 || len(c.Keep) > 0 || c.Manifest != "" {
 		return s.bad("a command that failed lands nothing")

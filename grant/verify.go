@@ -42,6 +42,7 @@ func broken(p *Page, invariant, format string, args ...any) *Broken {
 // container, VerifyEstate.
 func Verify(chain []Revision) error {
 	h := newHistory()
+	var before Revision
 	for i, r := range chain {
 		p := r.page
 		if p == nil {
@@ -54,12 +55,13 @@ func Verify(chain []Revision) error {
 			if b := firstPage(p); b != nil {
 				return b
 			}
-		} else if b := transition(chain[i-1], r); b != nil {
+		} else if b := transition(before, r); b != nil {
 			return b
 		}
 		if b := h.add(p); b != nil {
 			return b
 		}
+		before = r
 	}
 	return nil
 }
@@ -107,7 +109,7 @@ func (h *history) add(p *Page) *Broken {
 				return broken(p, "I5", "of %d to %d some have landed before", r.Lo, r.Hi)
 			}
 		}
-		h.landed = join(h.landed, p.Landing.IDs)
+		h.landed = those(append(h.landed, p.Landing.IDs...), nil)
 	}
 	h.seq = max(h.seq, p.Register.Seq)
 	return nil

@@ -79,7 +79,13 @@ func (w *world) do(cmd Command) *Page {
 }
 
 // refused wants a refusal, and that it says what refusals say.
-func (w *world) refused(code Code, cmd Command) *Refusal {
+func (w *world) refused(code Code, cmd Command) {
+	w.t.Helper()
+	_ = w.refusal(code, cmd)
+}
+
+// refusal is refused for those who look closer.
+func (w *world) refusal(code Code, cmd Command) *Refusal {
 	w.t.Helper()
 	before := string(w.head().Bytes())
 	_, err := w.try(cmd)
@@ -152,7 +158,7 @@ func TestWorkedExample(t *testing.T) {
 		t.Errorf("grant %d, %s", b.Grant, BadgeOf(w.page(), w.now))
 	}
 	w.pass(time.Hour)
-	r := w.refused(CodeFenced, late)
+	r := w.refusal(CodeFenced, late)
 	if !r.Quarantined() || r.Yours != 1 || r.Ended == nil || r.Ended.How != HowTakenOver || r.Ended.Rev != w.page().Rev || !strings.Contains(r.Error(), "taken over by ben") {
 		t.Errorf("the late landing is told %v, %+v", r, r.Ended)
 	}

@@ -80,19 +80,19 @@ func failure03(w *world) {
 		rev, _, err := grant.Do(w.ctx, b.store, grant.Request{Command: b.acquisition(), Env: withOfferSeen(env, firstSeen)})
 		return rev, err
 	}
-	w.fails(grant.CodeNotYourTurn, try)
+	w.fails(grant.CodeHeld, try)
 	for range 5 { // the holder lives: each heartbeat is one more page, seen anew
 		w.pass(extension - time.Minute)
-		w.fails(grant.CodeNotYourTurn, try)
+		w.fails(grant.CodeHeld, try)
 		w.must(a.heartbeat())
 		firstSeen = own()
-		w.fails(grant.CodeNotYourTurn, try)
+		w.fails(grant.CodeHeld, try)
 	}
 	w.must(a.land(a.landing("anna's work")))
 	firstSeen = own()
 	// And is gone: one extension after its last sign of life it is taken over.
 	w.pass(extension - time.Second)
-	w.fails(grant.CodeNotYourTurn, try)
+	w.fails(grant.CodeHeld, try)
 	w.pass(time.Second)
 	w.must(try())
 }

@@ -16,7 +16,7 @@ import (
 
 // stride is how far the hint may lag behind the head, and so how many names are looked at to find the head.
 // Every writer that has moved further writes the hint anew.
-const stride = 16
+const stride = 8
 
 // Head reads the last revision of the last epoch. It is found from a hint by looking at the names after it,
 // not by listing: revisions are published in order and none ever goes away. The linearization point is the
@@ -140,13 +140,14 @@ func (b *box) gone(at place) error {
 		display.Text(b.name), grant.ErrRollback, at.name(), display.Text(b.name))
 }
 
-// reach finds the highest place in at's epoch that has a name, from at upwards. It looks a whole stride
-// beyond the last one found: a page with later ones and not there itself is a block, since to publish in its
-// place would make two chains of one.
+// reach finds the highest place in at's epoch that has a name, from at upwards, a stride at a time until the last
+// name of one is free. It does not stop at the first free name: a page with later ones and not there itself is a
+// block, since to publish in its place would make two chains of one. No hint lags by more than a stride, so from a
+// hint all that there is is looked at.
 func (b *box) reach(at place) (place, error) {
 	top := at
 	var hole place
-	for p := at; p.rev < top.rev+stride && p.rev < grant.MaxNumber; {
+	for p, end := at, at.rev+stride; p.rev < end && p.rev < grant.MaxNumber; {
 		p.rev++
 		there, err := b.exists(p)
 		if err != nil {
@@ -168,7 +169,9 @@ func (b *box) reach(at place) (place, error) {
 			}
 			p, hole = hole, place{}
 		}
-		top = p
+		if top = p; p.rev == end {
+			end += stride
+		}
 	}
 	return top, nil
 }

@@ -64,15 +64,20 @@ func (b *box) find(ctx context.Context, at grant.Ref) (grant.Revision, place, er
 // errTorn says that the bytes are no page. It does not leave this file.
 var errTorn = errors.New("torn")
 
+// writeTimeout is how long a page that somebody is writing is waited for. A writer that lives and does not go on
+// is stopped, or could not clean up: then the page is a block, as if it were dead.
+const writeTimeout = 10 * time.Second
+
 // load reads the page at a place. Without hard links a page may be met while it is written: that is waited for,
-// as long as its writer lives.
+// while its writer lives.
 func (b *box) load(ctx context.Context, p place) (grant.Revision, error) {
+	waited := time.Duration(0)
 	for wait, looked := time.Millisecond, false; ; wait = min(2*wait, 50*time.Millisecond) {
 		rev, err := b.loadOnce(p)
 		if !errors.Is(err, errTorn) {
 			return rev, err
 		}
-		writing := b.beingWritten()
+		writing := waited < writeTimeout && b.beingWritten()
 		if !writing && looked {
 			var blocked *BlockError
 			errors.As(err, &blocked)
@@ -84,6 +89,7 @@ func (b *box) load(ctx context.Context, p place) (grant.Revision, error) {
 			if err := b.s.seams.Clock.Sleep(ctx, wait); err != nil {
 				return grant.Revision{}, err
 			}
+			waited += wait
 		}
 	}
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +10,17 @@ import (
 
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/internal/display"
-	"github.com/stile-lock/stile/lockfile"
+	"github.com/stile-lock/stile/internal/vfs"
 )
 
-// maxWitness bounds what is read of a witness.
-const maxWitness = 64 << 10
+// A container's witness is a folder of the user's with one file for each page that was seen, the last few of
+// them, named as the page is. So two processes need no lock, and none makes it fall.
+
+// maxWitness bounds what is read of a witness, keptWitnesses how many are left.
+const (
+	maxWitness    = 64 << 10
+	keptWitnesses = 2
+)
 
 // witnessFile is a witness on disk.
 type witnessFile struct {
@@ -24,28 +29,53 @@ type witnessFile struct {
 	Witness   grant.Witness `json:"witness"`
 }
 
-// Witness is the highest that this user has seen of a container; the zero Witness when there is none. One that
-// cannot be read is an error: it may be the only one that knows of a rollback.
+func (s *Store) witnessDir(container string) string {
+	return filepath.Join(s.state, witnessName, s.estate, container)
+}
+
+// Witness is the highest that this user has seen of a container; the zero Witness when there is none. A file
+// that cannot be read as one is passed over: a power cut leaves such, and the one before it still tells.
 func (s *Store) Witness(container string) (grant.Witness, error) {
-	if s.state == "" {
-		return grant.Witness{}, nil
-	}
 	if err := grant.CheckName(container); err != nil {
 		return grant.Witness{}, err
 	}
-	name := filepath.Join(s.state, witnessName, s.estate, container, "seen.json")
-	data, err := s.slurp(name, maxWitness)
-	if errors.Is(err, fs.ErrNotExist) {
+	if s.state == "" {
 		return grant.Witness{}, nil
 	}
-	if err == nil {
-		var w grant.Witness
-		if w, err = parseWitness(data, container); err == nil {
-			return w, nil
+	w, _, err := s.witnesses(container)
+	return w, err
+}
+
+// witnesses also gives the files, in order.
+func (s *Store) witnesses(container string) (w grant.Witness, files []string, err error) {
+	dir := s.witnessDir(container)
+	names, err := s.seams.FS.List(dir, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		return w, nil, nil
+	}
+	if err != nil {
+		return w, nil, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
+	}
+	for _, name := range names {
+		if _, ok := parsePlace(name); !ok {
+			continue
+		}
+		files = append(files, name)
+		data, err := s.slurp(filepath.Join(dir, name), maxWitness)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errOdd): // a later one has come
+		case err != nil:
+			return w, nil, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
+		default:
+			one, err := parseWitness(data, container)
+			if err != nil {
+				s.log.Warn("a witness cannot be read", "file", filepath.Join(dir, name), "error", err)
+				continue
+			}
+			w = higher(w, one)
 		}
 	}
-	return grant.Witness{}, fmt.Errorf("read the witness of %s: %s: %w; it can be moved away if the container is as it should be",
-		display.Text(container), display.Text(name), err)
+	return w, files, nil
 }
 
 func parseWitness(data []byte, container string) (grant.Witness, error) {
@@ -55,10 +85,10 @@ func parseWitness(data []byte, container string) (grant.Witness, error) {
 	if err := dec.Decode(&w); err != nil {
 		return grant.Witness{}, errors.New("it is no witness")
 	}
-	switch {
+	switch x := w.Witness; {
 	case w.V != 1:
 		return grant.Witness{}, grant.ErrNewer
-	case w.Container != container || w.Witness.Epoch < 1 || w.Witness.Rev < 1 || w.Witness.Grant < 0 || w.Witness.Next < 0 || w.Witness.Register.Seq < 0:
+	case w.Container != container || x.Epoch < 1 || x.Rev < 1 || x.Grant < 0 || x.Next < 0 || x.Register.Seq < 0:
 		return grant.Witness{}, errors.New("it is no witness of this container")
 	}
 	return w.Witness, nil
@@ -75,38 +105,37 @@ func (s *Store) Remember(container string, seen grant.Revision) {
 	}
 }
 
-func (s *Store) remark(container string, seen grant.Revision) (err error) {
-	before, err := s.Witness(container)
-	if err != nil || grant.WitnessOf(seen, before) == before {
-		return err
-	}
-	dir, err := s.stateBox(witnessName, container)
+func (s *Store) remark(container string, seen grant.Revision) error {
+	before, files, err := s.witnesses(container)
 	if err != nil {
 		return err
-	}
-	hold, err := lockfile.Acquire(context.Background(), filepath.Join(dir, "seen.json"), lockfile.Options{NoSync: true, Seams: s.seams})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hold.Release()) }()
-	data, err := hold.Read()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		before = grant.Witness{}
-	case err != nil:
-		return err
-	default:
-		if before, err = parseWitness(data, container); err != nil {
-			return err
-		}
 	}
 	w := grant.WitnessOf(seen, before)
 	if w == before {
 		return nil
 	}
-	data, err = json.Marshal(witnessFile{V: 1, Container: container, Witness: w})
+	dir, err := s.stateBox(witnessName, container)
 	if err != nil {
 		return err
 	}
-	return hold.Commit(append(data, '\n'))
+	data, err := json.Marshal(witnessFile{V: 1, Container: container, Witness: w})
+	if err != nil {
+		return err
+	}
+	f, err := s.seams.FS.Create(filepath.Join(dir, place{w.Epoch, w.Rev}.name()), 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process saw the same page
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(vfs.WriteAll(f, append(data, '\n')), f.Close()); err != nil {
+		return err
+	}
+	for _, name := range files[:max(0, len(files)+1-keptWitnesses)] {
+		if err := s.seams.FS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
