@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/kernlock"
 	"github.com/stile-lock/stile/lockfile"
 	"github.com/stile-lock/stile/record"
@@ -115,5 +116,16 @@ var knownFailures = [...]struct {
 	{lockfile.ErrKernelLock, exitBadFile, "kernel_lock", "it is free as soon as its holder ends; see who that is with 'stile status'"},
 	{lockfile.ErrNotLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
 	{lockfile.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
+	{estate.ErrNone, exitNoFolder, "no_estate", "'stile init' makes one; --estate DIR or STILE_ESTATE names one"},
+	{estate.ErrMissing, exitNoFolder, "no_estate", "'stile init' with the same name makes it"},
+	{estate.ErrTwo, exitBadFile, "two_estates", "name the one that is meant: --estate DIR, or STILE_ESTATE for all commands; nothing was changed"},
+	{estate.ErrNotEstate, exitBadFile, "not_an_estate", "'stile init' makes it one; --estate DIR names another"},
+	{estate.ErrForeign, exitBadFile, "foreign_estate", "if you trust whoever owns it, name it: --estate DIR, or STILE_ESTATE"},
+	{estate.ErrNewer, exitBadFile, "newer_estate", "use the stile that wrote it; nothing was changed"},
+	{estate.ErrLink, exitBadFile, "link", "nothing in an estate may be a symbolic link; look at what lies there, it was not followed"},
+	{estate.ErrDamaged, exitBadFile, "damaged_estate", "look at what lies there; nothing was changed"},
+	{estate.ErrName, exitUsage, "bad_name", "1 to 240 bytes, printable, as the name of one folder on every system: no / \\ < > : \" | ? *"},
+	{estate.ErrTaken, exitUsage, "bad_name", "write it as it is there, or choose another"},
+	{estate.ErrNoAgent, exitNoFolder, "no_such_agent", "'stile dispatch list' shows the agents that there are; 'stile dispatch open' makes one"},
 	{kernlock.ErrUsage, exitUsage, "usage", "--help shows the flags"},
 }

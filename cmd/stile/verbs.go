@@ -27,6 +27,7 @@ func verbs() []verb {
 		appendVerb(),
 		statusVerb(),
 		unlockVerb(),
+		initVerb(),
 		incidentsVerb(),
 		doctorVerb(),
 		demoVerb(),
@@ -46,6 +47,8 @@ func findVerb(name string) (verb, bool) {
 		return appendVerb(), true
 	case "unlock":
 		return unlockVerb(), true
+	case "init":
+		return initVerb(), true
 	case "status":
 		return statusVerb(), true
 	case "incidents":
