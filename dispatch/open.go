@@ -77,16 +77,17 @@ func (e *Estate) CloseDispatch(ctx context.Context, agent, id string, o Outcome)
 		return Record{}, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
+	var refused error
 	rewrite := func(old io.Reader, w io.Writer) error {
-		closed, err := a.closeIn(old, w, id, o)
-		if err == nil {
-			r = closed
-		}
-		return err
+		r, refused = a.closeIn(old, w, id, o)
+		return refused
 	}
 	err = record.Rewrite(ctx, a.log, rewrite, c.options())
-	if errors.Is(err, record.ErrNoFile) {
-		return Record{}, fmt.Errorf("dispatch %s: %w", display.Text(short(id)), ErrNoDispatch)
+	switch {
+	case errors.Is(err, record.ErrNoFile):
+		err = fmt.Errorf("dispatch %s: %w", display.Text(short(id)), ErrNoDispatch)
+	case refused != nil && errors.Is(err, refused):
+		err = refused // less that a new log was to be written
 	}
 	return r, a.placed(c.landed(err))
 }

@@ -212,3 +212,9 @@ func title(task string) string {
 }
 
 const maxTitle = 100
+
+// ParseRecord reads a record from the JSON that Raw and Find give. What is no object is the zero Record.
+func ParseRecord(raw []byte) Record {
+	r, _ := parseRecord(raw)
+	return r
+}

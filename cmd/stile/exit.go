@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stile-lock/stile/dispatch"
 	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/kernlock"
 	"github.com/stile-lock/stile/lockfile"
@@ -110,6 +111,14 @@ var knownFailures = [...]struct {
 	{record.ErrNotRegular, exitBadFile, "not_a_regular_file", "only plain files can be changed"},
 	{record.ErrFormat, exitBadFile, "bad_format", "nothing was changed; mend the file at the place named"},
 	{record.ErrRecord, exitBadFile, "bad_record", "mend it at the place named"},
+	{lockfile.ErrLost, exitLost, "lock_lost", "an operator removed the lock by force; look at what was done meanwhile"},
+	{dispatch.ErrLog, exitBadFile, "unreadable_log", "nothing was changed; mend the file at the place named"},
+	{dispatch.ErrNewerBoard, exitBadFile, "newer_board", "use the stile that wrote it; nothing was changed"},
+	{dispatch.ErrBoard, exitBadFile, "unreadable_board", "nothing was changed; mend the file at the place named, or move it away and run 'stile board repair'"},
+	{dispatch.ErrNoDispatch, exitNoFolder, "no_such_dispatch", "'stile dispatch list' shows those that there are"},
+	{dispatch.ErrDuplicate, exitBadFile, "duplicate_dispatch", "nothing was changed; give one of them another id in the log"},
+	{dispatch.ErrClosed, exitBadFile, "already_closed", "nothing was changed; 'stile dispatch show' has what came of it"},
+	{dispatch.ErrText, exitUsage, "bad_text", "texts are UTF-8, at most 64 KiB; put more into a file and name that"},
 	{lockfile.ErrBusy, exitHeld, "lock_busy", "try again in a moment"},
 	{lockfile.ErrHeld, exitHeld, "lock_held", ""}, // the message names the command that clears it
 	{lockfile.ErrChanged, exitHeld, "lock_changed", "nothing was removed; see who holds it now with 'stile status'"},

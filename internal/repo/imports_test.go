@@ -23,6 +23,7 @@ var layers = []struct {
 	{"internal/sweep", 3, "leftovers of dead writers, by their names"},
 	{"internal/commit", 4, "one file replaced behind a fence: both families commit through it"},
 	{"internal/jsontext", 0, "where the parts of a JSON text lie: knows nothing of what they mean"},
+	{"internal/follow", 0, "wakes a reader when a folder changes: knows nothing of what is in it"},
 	{"internal/estate", 5, "where an estate is, and its folders: the locks in it are for those above"},
 	{"kernlock", 5, "kernel locks"},
 	{"lockfile", 5, "the crash-safe lock file"},
