@@ -20,14 +20,13 @@ type Kind string
 
 // The kinds.
 const (
-	LockHeld          Kind = "lock-held"             // the log's lock is held for more than lockfile.StaleAfter
-	NotOnBoard        Kind = "dispatch-not-on-board" // a dispatch in the log has no item
-	NoDispatch        Kind = "item-without-dispatch" // an item's dispatch is not in the log
-	ItemBehind        Kind = "item-behind"           // a dispatch is closed, and its item is not under "done"
-	UnreadableLog     Kind = "unreadable-log"        // the log is not what it should be, or has an id twice
-	UnreadableBoard   Kind = "unreadable-board"
-	UnreadableLock    Kind = "unreadable-lock" // what is in the lock's place is no lock file
-	UnreadableProblem Kind = "unreadable"      // the system will not let it be read
+	LockHeld        Kind = "lock-held"             // the log's lock is held for more than lockfile.StaleAfter
+	NotOnBoard      Kind = "dispatch-not-on-board" // a dispatch in the log has no item
+	NoDispatch      Kind = "item-without-dispatch" // an item's dispatch is not in the log
+	ItemBehind      Kind = "item-behind"           // a dispatch is closed, and its item is not under "done"
+	UnreadableLog   Kind = "unreadable-log"        // it, or the agent's folder, cannot be read, is no log, or has an id twice
+	UnreadableBoard Kind = "unreadable-board"      // it, or its folder, cannot be read or is no board
+	UnreadableLock  Kind = "unreadable-lock"       // what is in the lock's place is no lock file: nobody can write
 )
 
 // Problem is one thing that Check found.
@@ -108,7 +107,7 @@ func (e *Estate) checkAgent(name string, all *Findings) error {
 	case errors.Is(err, ErrNoAgent), errors.Is(err, ErrName), errors.Is(err, ErrNameTaken):
 		return err
 	case err != nil:
-		add(UnreadableProblem, err)
+		add(UnreadableLog, err)
 		return nil
 	}
 	defer a.close() // a failed close of what was only read loses nothing
@@ -119,6 +118,7 @@ func (e *Estate) checkAgent(name string, all *Findings) error {
 	}
 	defer b.close() // the same
 	switch st, err := a.status(); {
+	case errors.Is(err, ErrLink), errors.Is(err, lockfile.ErrNotRegular): // that is about the log
 	case err != nil:
 		add(UnreadableLock, err)
 	case st.Stale():
@@ -179,12 +179,12 @@ type entry struct {
 func (a *agent) compare(b *board) (problems []Problem) {
 	ids, log, order, err := a.index()
 	if err != nil {
-		problems = append(problems, Problem{Kind: logKind(err), Agent: a.name, Err: err})
+		problems = append(problems, Problem{Kind: UnreadableLog, Agent: a.name, Err: err})
 	}
 	_ = b.enter(false) // it may be there by now
 	items, berr := b.items()
 	if berr != nil {
-		return append(problems, Problem{Kind: boardKind(berr), Agent: a.name, Err: berr})
+		return append(problems, Problem{Kind: UnreadableBoard, Agent: a.name, Err: berr})
 	}
 	for _, it := range items {
 		if it.Dispatch == "" {
@@ -236,20 +236,6 @@ func (a *agent) index() (ids map[string]int, log []entry, order []string, err er
 		return nil
 	})
 	return ids, log, order, err
-}
-
-func logKind(err error) Kind {
-	if errors.Is(err, ErrLog) || errors.Is(err, ErrDuplicate) || errors.Is(err, ErrLink) {
-		return UnreadableLog
-	}
-	return UnreadableProblem
-}
-
-func boardKind(err error) Kind {
-	if errors.Is(err, ErrBoard) || errors.Is(err, ErrLink) {
-		return UnreadableBoard
-	}
-	return UnreadableProblem
 }
 
 // leftovers lists what dead writers left beside the log and the board.

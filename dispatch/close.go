@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +14,8 @@ import (
 // anywhere, or has the dispatch twice, is not changed.
 func (a *agent) closeIn(old io.Reader, w io.Writer, id string, o Outcome) (r Record, err error) {
 	l := newLogReader(a.log, old)
-	l.to = w
+	out := bufio.NewWriterSize(w, 256<<10)
+	l.to = out
 	found := false
 	err = l.each(func(raw []byte) ([]byte, error) {
 		if idOf(raw) != id {
@@ -40,7 +42,7 @@ func (a *agent) closeIn(old io.Reader, w io.Writer, id string, o Outcome) (r Rec
 	case !found:
 		return Record{}, fmt.Errorf("dispatch %s of %s: %w", display.Text(short(id)), a.shown(), ErrNoDispatch)
 	}
-	return r, nil
+	return r, out.Flush()
 }
 
 // closed gives a record with its end in it.

@@ -95,13 +95,13 @@ func parseItem(raw []byte) (it Item, ok bool) {
 		v := m.Value.Of(raw)
 		switch m.Key {
 		case "dispatch":
-			into(v, &it.Dispatch)
+			text(v, &it.Dispatch)
 		case "title":
-			into(v, &it.Title)
+			text(v, &it.Title)
 		case "column":
-			into(v, &it.Column)
+			text(v, &it.Column)
 		case "updated_at":
-			into(v, &it.UpdatedAt)
+			text(v, &it.UpdatedAt)
 		}
 	}
 	return it, true

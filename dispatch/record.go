@@ -149,28 +149,37 @@ func parseRecord(raw []byte) (r Record, ok bool) {
 		case "v":
 			into(v, &r.V)
 		case "id":
-			into(v, &r.ID)
+			text(v, &r.ID)
 		case "agent":
-			into(v, &r.Agent)
+			text(v, &r.Agent)
 		case "task":
-			into(v, &r.Task)
+			text(v, &r.Task)
 		case "worker":
-			into(v, &r.Worker)
+			text(v, &r.Worker)
 		case "opened_at":
-			into(v, &r.OpenedAt)
+			text(v, &r.OpenedAt)
 		case "opened_by":
 			into(v, &r.OpenedBy)
 		case "status":
-			into(v, &r.Status)
+			text(v, &r.Status)
 		case "closed_at":
-			into(v, &r.ClosedAt)
+			text(v, &r.ClosedAt)
 		case "result":
-			into(v, &r.Result)
+			text(v, &r.Result)
 		case "labels":
 			into(v, &r.Labels)
 		}
 	}
 	return r, true
+}
+
+// text decodes a string. One without escapes, as nearly all are, is not handed to a decoder.
+func text[T ~string](value []byte, to *T) {
+	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) {
+		*to = T(value[1 : n-1])
+		return
+	}
+	into(value, to)
 }
 
 // into decodes a value, or gives the zero value for one of another type. The last of several counts.
@@ -188,7 +197,7 @@ func idOf(raw []byte) string {
 	var id string
 	if o, ok := jsontext.ObjectAt(raw, 0); ok {
 		if v, ok := o.Get("id"); ok {
-			into(v.Of(raw), &id)
+			text(v.Of(raw), &id)
 		}
 	}
 	return id

@@ -18,8 +18,12 @@ type closeFlags struct {
 func (f *closeFlags) options() []option {
 	all := append(f.estateFlags.options(),
 		option{names: "status", arg: "STATUS", help: "done, failed or cancelled", words: "done failed cancelled", set: func(v string) error {
-			f.status = v
-			return nil
+			switch dispatch.Status(v) {
+			case dispatch.Done, dispatch.Failed, dispatch.Cancelled:
+				f.status = v
+				return nil
+			}
+			return usagef("--status needs done, failed or cancelled, not %q", v)
 		}})
 	return append(append(all, f.result.options("result", "what came of it")...), f.waitOption())
 }

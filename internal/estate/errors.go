@@ -27,7 +27,7 @@ var (
 	// ErrLink: a symbolic link lies where none is followed.
 	ErrLink = vfs.ErrLink
 	// ErrNoAgent: the estate has no such agent, or no such container.
-	ErrNoAgent = errors.New("not in this estate")
+	ErrNoAgent = errors.New("not in the estate")
 	// ErrName: no agent or container can have the name. The error is a *NameError.
 	ErrName = errors.New("not a possible name")
 	// ErrTaken: another agent's or container's name differs from this one in case only. The error is a

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/internal/vfs"
@@ -198,7 +199,7 @@ func (e *Estate) member(kind, name string, create bool) (*Folder, error) {
 	}
 	all, err := e.kind(kind, create)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%q in %s: %w", display.Text(name), display.Text(e.Path), ErrNoAgent)
+		return nil, e.missing(kind, name)
 	}
 	if err != nil {
 		return nil, err
@@ -213,9 +214,14 @@ func (e *Estate) member(kind, name string, create bool) (*Folder, error) {
 	case err != nil:
 		return nil, err
 	case !exists && !create:
-		return nil, fmt.Errorf("%q in %s: %w", display.Text(name), display.Text(e.Path), ErrNoAgent)
+		return nil, e.missing(kind, name)
 	}
 	return all.Sub(name, create)
+}
+
+// missing is the error for an agent or container that is not there.
+func (e *Estate) missing(kind, name string) error {
+	return fmt.Errorf("%s \"%s\": %w %s", strings.TrimSuffix(kind, "s"), display.Text(name), ErrNoAgent, display.Text(e.Path))
 }
 
 // kind opens the folder that holds all agents, or all containers.
