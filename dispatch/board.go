@@ -62,9 +62,12 @@ func (b *board) close() error {
 	return b.folder.Close()
 }
 
-// look reads the board and checks that it is one.
+// look reads the board and checks that it is one; a long one not to its last byte.
 func (b *board) look() error {
-	_, err := b.items()
+	if err := b.read(); err != nil || b.text == nil {
+		return err
+	}
+	_, _, err := b.parts(false)
 	return err
 }
 

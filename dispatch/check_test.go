@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,7 +50,11 @@ func TestCheckWaitsForAWriter(t *testing.T) {
 				}
 				found <- f
 			}()
-			<-saw // it has seen the log without the item
+			select {
+			case <-saw: // it has seen the log without the item
+			case f := <-found: // and has not waited
+				found <- f
+			}
 		}
 	}()}
 	open(t, writer, "ada", "second")
@@ -130,6 +136,34 @@ func TestRepairAfterALostLock(t *testing.T) {
 		t.Errorf("check says %q", k)
 	}
 	only(t, e, "ada")
+}
+
+// A long board is not looked at to its last byte before each dispatch, but what opens and closes in it is;
+// check reads it all.
+func TestLongBoard(t *testing.T) {
+	long := strings.Repeat(`{"title":"x"},`+"\n", 30000)
+	for damage, refused := range map[string]bool{
+		`{"title":"y"`: true, `{"title":"y}`: true, `]`: true, `{"title" "y"}`: false, `{"title":tru}`: false, `{}`: false,
+	} {
+		e := newEstate(t)
+		text := `{"items":[` + long + damage + `,{}],"archive":[{}]}`
+		write(t, e.boardPath("ada"), text)
+		_, err := e.OpenDispatch(t.Context(), "ada", Task{Text: "x"})
+		if refused {
+			if !errors.Is(err, ErrBoard) || read(t, e.boardPath("ada")) != text {
+				t.Errorf("%s: %v", damage, err)
+			}
+			continue
+		}
+		must(t, err)
+		want := strings.TrimSuffix(text, `],"archive":[{}]}`)
+		if got := read(t, e.boardPath("ada")); !strings.HasPrefix(got, want+`,{"dispatch"`) || !strings.HasSuffix(got, `"}],"archive":[{}]}`) {
+			t.Errorf("%s: the item went elsewhere", damage)
+		}
+		if k := kinds(t, e); (k != nil) != (damage != "{}") {
+			t.Errorf("%s: check says %q", damage, k)
+		}
+	}
 }
 
 // An editor that saves the board while it is being changed loses nothing: it is read again.

@@ -362,10 +362,10 @@ func TestLockLostBeforeTheBoard(t *testing.T) {
 func TestCheckKinds(t *testing.T) {
 	e := newEstate(t)
 	id := open(t, e, "ada", "x")
-	write(t, e.LogPath("bob"), `[{"id":"b-1","task":"t","status":"done"},{"id":"b-2"}]`)
+	write(t, e.LogPath("bob"), `[{"id":"b-1","task":"t","status":"done"},{"id":"b-2"},{"id":"b-3","status":"failed"}]`)
 	write(t, e.boardPath("bob"), `{"items":[{"dispatch":"b-1","column":"todo"},{"title":"a note"},{"dispatch":"gone"}]}`)
 	before := read(t, e.boardPath("bob"))
-	if k, want := kinds(t, e), []string{"item-behind b-1", "item-without-dispatch gone", "dispatch-not-on-board b-2"}; !slices.Equal(k, want) {
+	if k, want := kinds(t, e), []string{"item-behind b-1", "item-without-dispatch gone", "dispatch-not-on-board b-2", "dispatch-not-on-board b-3"}; !slices.Equal(k, want) {
 		t.Errorf("check says %q", k)
 	}
 	if read(t, e.boardPath("bob")) != before {
@@ -373,11 +373,16 @@ func TestCheckKinds(t *testing.T) {
 	}
 	done, err := e.Repair(t.Context(), "bob")
 	must(t, err)
-	if !slices.Equal(done.Added, []string{"b-2"}) || !slices.Equal(done.Moved, []string{"b-1"}) {
+	if !slices.Equal(done.Added, []string{"b-2", "b-3"}) || !slices.Equal(done.Moved, []string{"b-1"}) {
 		t.Errorf("repaired %+v", done)
 	}
 	if k := kinds(t, e); !slices.Equal(k, []string{"item-without-dispatch gone"}) {
 		t.Errorf("after the repair check says %q", k)
+	}
+	items, err := e.Board("bob")
+	must(t, err)
+	if len(items) != 5 || items[3].Column != Todo || items[4].Column != Closed {
+		t.Errorf("the board holds %+v", items)
 	}
 	done, err = e.Repair(t.Context(), "ada")
 	must(t, err)
