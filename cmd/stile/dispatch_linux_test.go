@@ -221,6 +221,39 @@ func TestLongLogNeedsLittleMemory(t *testing.T) {
 	}
 }
 
+// Eight processes meet a dead holder's lock: every one of them is done, and nothing is lost or left.
+func TestDispatchFromEightProcesses(t *testing.T) {
+	dir := t.TempDir()
+	newEstateIn(t, dir)
+	agent := filepath.Join(dir, ".stile", "agents", "ada")
+	ids := map[string]bool{}
+	for range 5 {
+		script := `sh -c 'printf "{\"pid\":%d,\"hostname\":\"%s\",\"token\":\"0123456789abcdef01234567\",\"acquiredAt\":\"2026-11-30T10:00:00.000Z\"}" $$ "$(uname -n)"'`
+		if err := inShell(dir, script+" >"+filepath.Join(agent, "spawn-log.json.lock")); err != nil {
+			t.Fatal(err)
+		}
+		var all []*running
+		for i := range 8 {
+			all = append(all, start(t, dir, "stile", "dispatch", "open", "--agent", "ada", "--task", fmt.Sprint("job ", i)))
+		}
+		for _, r := range all {
+			id, err := r.out.ReadString('\n')
+			if r.exits(0); err != nil || ids[id] {
+				t.Errorf("id %q, %v: %s", id, err, r.stderr())
+			}
+			ids[id] = true
+		}
+	}
+	if code, s := stileExit(t, dir, "board", "check"); code != 0 {
+		t.Error(s)
+	}
+	text, err := os.ReadFile(filepath.Join(agent, "spawn-log.json"))
+	if err != nil || bytes.Count(text, []byte(`"id":`)) != len(ids)+1 {
+		t.Errorf("%d dispatches, %v", bytes.Count(text, []byte(`"id":`)), err)
+	}
+	onlyFiles(t, agent, "board", "spawn-log.json")
+}
+
 // A kill at any moment loses no dispatch that was acknowledged, and check says where board and log differ.
 func TestDispatchKilled(t *testing.T) {
 	dir := t.TempDir()
