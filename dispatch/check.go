@@ -38,23 +38,26 @@ type Problem struct {
 	// Lock is the lock, of LockHeld only.
 	Lock *lockfile.State
 	Err  error // what could not be read; nil for the kinds that are about an id or a lock
+	// Hint is the command that mends it; empty when there is none.
+	Hint string
 }
 
 // unlockWords is the command that the line about a held lock leads with.
 const unlockWords = "stile dispatch unlock"
 
-// String is the problem in one line. That of a held lock has at most 362 characters.
+// String is the problem in one line. That of a held lock has at most 362 characters, and leads with a
+// command that means the one log that is locked; Hint has the agent's whole name.
 func (p Problem) String() string {
 	id, name := lockfile.CapForDisplay(p.Dispatch), lockfile.CapForDisplay(p.Agent)
 	switch p.Kind {
 	case LockHeld:
 		return p.Lock.Line(unlockWords)
 	case NotOnBoard:
-		return fmt.Sprintf("dispatch %s of %s is not on the board: stile board repair", id, name)
+		return fmt.Sprintf("dispatch %s of %s is not on the board: %s", id, name, p.Hint)
 	case NoDispatch:
 		return fmt.Sprintf("item %s on the board of %s has no dispatch in the log", id, name)
 	case ItemBehind:
-		return fmt.Sprintf("dispatch %s of %s is closed, and its item is not under done: stile board repair", id, name)
+		return fmt.Sprintf("dispatch %s of %s is closed, and its item is not under done: %s", id, name, p.Hint)
 	}
 	return fmt.Sprintf("%s of %s: %v", strings.ReplaceAll(string(p.Kind), "-", " "), name, p.Err)
 }
@@ -110,19 +113,19 @@ func (e *Estate) checkAgent(name string, all *Findings) error {
 		add(UnreadableLog, err)
 		return nil
 	}
-	defer a.close() // a failed close of what was only read loses nothing
+	defer func() { _ = a.close() }() // a failed close of what was only read loses nothing
 	b, err := a.openBoard()
 	if err != nil {
 		add(UnreadableBoard, err)
 		return nil
 	}
-	defer b.close() // the same
+	defer func() { _ = b.close() }() // the same
 	switch st, err := a.status(); {
 	case errors.Is(err, ErrLink), errors.Is(err, lockfile.ErrNotRegular): // that is about the log
 	case err != nil:
 		add(UnreadableLock, err)
 	case st.Stale():
-		all.Problems = append(all.Problems, Problem{Kind: LockHeld, Agent: name, Lock: &st})
+		all.Problems = append(all.Problems, Problem{Kind: LockHeld, Agent: name, Lock: &st, Hint: a.unlock()})
 	}
 	all.Problems = append(all.Problems, a.settled(b)...)
 	all.Leftovers = append(all.Leftovers, a.leftovers(b)...)
@@ -197,7 +200,7 @@ func (a *agent) compare(b *board) (problems []Problem) {
 		case there && !log[at].onThis:
 			log[at].onThis = true
 			if !log[at].open && it.Column != Closed {
-				problems = append(problems, Problem{Kind: ItemBehind, Agent: a.name, Dispatch: it.Dispatch})
+				problems = append(problems, Problem{Kind: ItemBehind, Agent: a.name, Dispatch: it.Dispatch, Hint: a.repair()})
 			}
 		}
 	}
@@ -206,7 +209,7 @@ func (a *agent) compare(b *board) (problems []Problem) {
 	}
 	for i, id := range order {
 		if !log[i].onThis {
-			problems = append(problems, Problem{Kind: NotOnBoard, Agent: a.name, Dispatch: id})
+			problems = append(problems, Problem{Kind: NotOnBoard, Agent: a.name, Dispatch: id, Hint: a.repair()})
 		}
 	}
 	return problems

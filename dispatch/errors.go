@@ -78,6 +78,8 @@ type LandedError struct {
 	Opened bool // opened, or else closed
 	// Board says that the board was not changed; Check then names the dispatch, and Repair mends it.
 	Board bool
+	// Hint is the command that mends the board; empty when it was changed.
+	Hint string
 
 	cause error
 }

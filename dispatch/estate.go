@@ -61,7 +61,7 @@ type agent struct {
 	log     string
 	seams   *seam.Set // complete; its files are the folder's
 	given   *seam.Set
-	hint    string
+	in      *Estate
 	timeout time.Duration
 }
 
@@ -72,13 +72,14 @@ func (e *Estate) agent(name string, create bool) (*agent, error) {
 	}
 	return &agent{
 		name: name, folder: f, log: filepath.Join(f.Path, logName), seams: filesIn(e.seams, f), given: e.seams,
-		hint: e.unlockCommand(name), timeout: e.Timeout,
+		in: e, timeout: e.Timeout,
 	}, nil
 }
 
-// unlockCommand is the command that clears an agent's lock.
-func (e *Estate) unlockCommand(name string) string {
-	cmd := "stile dispatch unlock --agent " + display.ShellWord(name)
+// Command is a command line that an operator can copy: stile, the verb, and the flags that name the agent
+// and, when it was named by a flag, the estate.
+func (e *Estate) Command(verb, agent string) string {
+	cmd := "stile " + verb + " --agent " + display.ShellWord(agent)
 	if e.in.How == estate.ByFlag {
 		cmd += " --estate " + display.ShellWord(e.in.Path)
 	}
@@ -97,11 +98,15 @@ func filesIn(given *seam.Set, f *estate.Folder) *seam.Set {
 
 func (a *agent) close() error { return a.folder.Close() }
 
+// unlock and repair are the commands that messages name.
+func (a *agent) unlock() string { return a.in.Command("dispatch unlock", a.name) }
+func (a *agent) repair() string { return a.in.Command("board repair", a.name) }
+
 func (a *agent) shown() string { return display.Text(a.name) }
 
 // lockOptions are those of the log's lock.
 func (a *agent) lockOptions() lockfile.Options {
-	return lockfile.Options{Timeout: a.timeout, UnlockHint: a.hint, Seams: a.seams}
+	return lockfile.Options{Timeout: a.timeout, UnlockHint: a.unlock(), Seams: a.seams}
 }
 
 // Records visits the dispatches in an agent's log, in its order, as they are at one moment. It holds one of

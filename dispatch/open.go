@@ -130,9 +130,9 @@ func (c *change) landed(err error) error {
 	if !errors.Is(err, record.ErrCommitted) {
 		return err
 	}
-	cause := err
+	e := &LandedError{Agent: c.a.name, ID: c.r.ID, Opened: c.opened, cause: err}
 	if c.err != nil {
-		cause = c.err
+		e.Board, e.cause, e.Hint = true, c.err, c.a.repair()
 	}
-	return &LandedError{Agent: c.a.name, ID: c.r.ID, Opened: c.opened, Board: c.err != nil, cause: cause}
+	return e
 }

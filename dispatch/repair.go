@@ -39,7 +39,7 @@ func (e *Estate) Repair(ctx context.Context, agent string) (done Repaired, err e
 	// As in every change of the log: a lost lock is tried again until the wait of one lock has passed.
 	clock := a.seams.Clock
 	for deadline := clock.Now().Add(wait); ; {
-		done, err = a.repair(ctx, b, o)
+		done, err = a.mendBoard(ctx, b, o)
 		if !errors.Is(err, lockfile.ErrLost) {
 			return done, err
 		}
@@ -49,7 +49,7 @@ func (e *Estate) Repair(ctx context.Context, agent string) (done Repaired, err e
 	}
 }
 
-func (a *agent) repair(ctx context.Context, b *board, o lockfile.Options) (done Repaired, err error) {
+func (a *agent) mendBoard(ctx context.Context, b *board, o lockfile.Options) (done Repaired, err error) {
 	hold, err := lockfile.Acquire(ctx, a.log, o)
 	if err != nil {
 		return Repaired{}, err

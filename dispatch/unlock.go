@@ -15,7 +15,7 @@ func (e *Estate) Unlock(ctx context.Context, agent string, force bool, show func
 		return lockfile.Unlocked{}, err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	return lockfile.Unlock(ctx, a.log, lockfile.UnlockOptions{Force: force, Show: show, UnlockHint: a.hint, Seams: a.seams})
+	return lockfile.Unlock(ctx, a.log, lockfile.UnlockOptions{Force: force, Show: show, UnlockHint: a.unlock(), Seams: a.seams})
 }
 
 // Lock reads the lock of an agent's log. It changes nothing.

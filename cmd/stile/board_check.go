@@ -69,6 +69,7 @@ type checkProblem struct {
 	Kind     string          `json:"kind"`
 	Agent    string          `json:"agent"`
 	Message  string          `json:"message"`
+	Hint     string          `json:"hint"` // the command that mends it, or ""
 	Dispatch *string         `json:"dispatch"`
 	LockPath *string         `json:"lock_path"`
 	Holder   *lockFileHolder `json:"holder"`
@@ -121,7 +122,7 @@ func (f *boardCheckFlags) check(e *dispatch.Estate) (dispatch.Findings, error) {
 func checkJSON(e *dispatch.Estate, found dispatch.Findings) *checkOut {
 	out := &checkOut{Estate: e.Path(), Problems: []checkProblem{}, Leftovers: []leftoverOut{}}
 	for _, p := range found.Problems {
-		q := checkProblem{Kind: string(p.Kind), Agent: p.Agent, Message: display.Text(p.String())}
+		q := checkProblem{Kind: string(p.Kind), Agent: p.Agent, Message: display.Text(p.String()), Hint: p.Hint}
 		if p.Dispatch != "" {
 			q.Dispatch = &p.Dispatch
 		}

@@ -106,7 +106,7 @@ func failDispatch(err error, asJSON bool) int {
 	}
 	f.hint = "it is recorded: do not repeat it"
 	if landed.Board {
-		f.hint += "; 'stile board repair --agent " + display.ShellWord(landed.Agent) + "' brings the board up to date"
+		f.hint += "; this brings the board up to date: " + landed.Hint
 	}
 	if !asJSON {
 		return fail(f, false)

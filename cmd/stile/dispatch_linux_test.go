@@ -280,9 +280,15 @@ func TestDispatchKilled(t *testing.T) {
 		acknowledged = append(acknowledged, ids.FindAllString(string(rest), -1)...)
 		_ = r.wait()
 	}
-	if code, s := stileExit(t, dir, "dispatch", "open", "--agent", "ada", "--task", "last"); code != 0 {
-		t.Fatal(s)
-	}
+	agent := filepath.Join(dir, ".stile", "agents", "ada")
+	until(t, "the next writers sweep what the dead ones left", func() bool { // the last may still be on its way out
+		if code, s := stileExit(t, dir, "dispatch", "open", "--agent", "ada", "--task", "last"); code != 0 {
+			t.Fatal(s)
+		}
+		log, lerr := os.ReadDir(agent)
+		board, berr := os.ReadDir(filepath.Join(agent, "board"))
+		return lerr == nil && berr == nil && len(log) == 2 && len(board) == 1
+	})
 	if code, s := stileExit(t, dir, "board", "repair", "--agent", "ada"); code != 0 {
 		t.Fatal(s)
 	}
@@ -298,6 +304,53 @@ func TestDispatchKilled(t *testing.T) {
 			t.Errorf("acknowledged %s is there %d times", id, n)
 		}
 	}
-	onlyFiles(t, filepath.Join(dir, ".stile", "agents", "ada"), "board", "spawn-log.json")
-	onlyFiles(t, filepath.Join(dir, ".stile", "agents", "ada", "board"), "board.json")
+	onlyFiles(t, agent, "board", "spawn-log.json")
+	onlyFiles(t, filepath.Join(agent, "board"), "board.json")
+}
+
+// With the longest agent and host, the hook's text stays in its bound and begins with the held lock; every
+// command that is shown names the whole agent.
+func TestHookEnvelopeBounds(t *testing.T) {
+	dir := t.TempDir()
+	newEstateIn(t, dir)
+	agent := strings.Repeat("a", 240)
+	if code, s := stileExit(t, dir, "dispatch", "open", "--agent", agent, "--task", "x"); code != 0 {
+		t.Fatal(s)
+	}
+	folder := filepath.Join(dir, ".stile", "agents", agent)
+	lock := filepath.Join(folder, "spawn-log.json.lock")
+	writeFile(t, lock, fmt.Sprintf(`{"pid":4194304,"hostname":"%s","token":"0123456789abcdef01234567","acquiredAt":"2026-11-30T10:00:00.000Z"}`, strings.Repeat("h", 255)))
+	writeFile(t, filepath.Join(folder, "board", "board.json"), `{"items":[]}`)
+	if err := inShell(dir, "touch -d '1 hour ago' "+lock); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, dir, "stile", "board", "check", "--hook-envelope")
+	r.exits(0)
+	var got struct {
+		Output struct {
+			Event   string `json:"hookEventName"`
+			Context string `json:"additionalContext"`
+		} `json:"hookSpecificOutput"`
+	}
+	text, err := io.ReadAll(r.out)
+	if err == nil {
+		err = json.Unmarshal(text, &got)
+	}
+	said := got.Output.Context
+	if err != nil || got.Output.Event != "SessionStart" || len([]rune(said)) > 360 ||
+		!strings.HasPrefix(said, "stile dispatch unlock: lock held by pid 4194304 on "+strings.Repeat("h", 29)+"... (on another host) for ") ||
+		!strings.Contains(said, "; add --force only once the holder's process is gone or stuck, never while it is still running") {
+		t.Errorf("%d characters, %v: %s", len([]rune(said)), err, text)
+	}
+	r = start(t, dir, "stile", "board", "check")
+	r.exits(2)
+	if text, _ := io.ReadAll(r.out); !strings.Contains(string(text), "is not on the board: stile board repair --agent "+agent+"\n") {
+		t.Errorf("check says %s", text)
+	}
+	for _, args := range []string{"dispatch open --task x -w 0", "dispatch unlock", "board repair -w 0"} {
+		code, s := stileExit(t, dir, append(strings.Fields(args), "--agent", agent)...)
+		if code != 2 || !strings.Contains(s, "stile dispatch unlock --force --agent "+agent) {
+			t.Errorf("%s: exit %d: %s", args, code, s)
+		}
+	}
 }

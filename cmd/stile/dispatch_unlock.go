@@ -97,5 +97,5 @@ func lockedAgent(e *dispatch.Estate) (string, error) {
 	for i, name := range locked {
 		quoted[i] = display.ShellWord(name)
 	}
-	return "", usageHint("stile dispatch unlock --agent "+quoted[0], "several logs are locked, so the agent must be named: %s", strings.Join(quoted, ", "))
+	return "", usageHint(e.Command("dispatch unlock", locked[0]), "several logs are locked, so the agent must be named: %s", strings.Join(quoted, ", "))
 }

@@ -114,7 +114,7 @@ var knownFailures = [...]struct {
 	{lockfile.ErrLost, exitLost, "lock_lost", "an operator removed the lock by force; look at what was done meanwhile"},
 	{dispatch.ErrLog, exitBadFile, "unreadable_log", "nothing was changed; mend the file at the place named"},
 	{dispatch.ErrNewerBoard, exitBadFile, "newer_board", "use the stile that wrote it; nothing was changed"},
-	{dispatch.ErrBoard, exitBadFile, "unreadable_board", "nothing was changed; mend the file at the place named, or move it away and run 'stile board repair'"},
+	{dispatch.ErrBoard, exitBadFile, "unreadable_board", "nothing was changed; mend the file at the place named, or move it away and run 'stile board repair --agent NAME'"},
 	{dispatch.ErrNoDispatch, exitNoFolder, "no_such_dispatch", "'stile dispatch list' shows those that there are"},
 	{dispatch.ErrDuplicate, exitBadFile, "duplicate_dispatch", "nothing was changed; give one of them another id in the log"},
 	{dispatch.ErrClosed, exitBadFile, "already_closed", "nothing was changed; 'stile dispatch show' has what came of it"},

@@ -124,7 +124,7 @@ func TestFind(t *testing.T) {
 		"a .git of two lines":  {files: map[string]string{"r/.git": "gitdir: a\nb"}, from: "r", say: "not one line"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.wantErr == ErrLink || strings.Contains(name, "link") {
+			if errors.Is(c.wantErr, ErrLink) || strings.Contains(name, "link") {
 				mayLink(t)
 			}
 			top := tree(t, c.files)

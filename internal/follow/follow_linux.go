@@ -70,7 +70,7 @@ func (w *Watch) Wait(ctx context.Context, d time.Duration) error {
 			return sleep(ctx, min(d, moment))
 		}
 		if err := w.f.SetReadDeadline(time.Now()); err != nil {
-			return nil //nolint:nilerr // woken all the same
+			return nil // woken all the same
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// ErrLink: a symbolic link lies where none is followed.
+// ErrLink says that a symbolic link lies where none is followed.
 var ErrLink = errors.New("a symbolic link, and none is followed here")
 
 // Folder is an FS of the names in one folder that was opened once, at path. Whatever becomes of the way
