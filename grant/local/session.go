@@ -2,6 +2,8 @@ package local
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -306,4 +308,22 @@ func (s *Store) Forget(x *Session) error {
 		}
 	}
 	return nil
+}
+
+// Guard keeps the user's other processes from beginning an agent's acquire on a container meanwhile. So a
+// session without a grant that is found behind it is of a process that died, and not of one at work.
+func (s *Store) Guard(ctx context.Context, container, agent string) (release func() error, err error) {
+	if err := grant.CheckName(agent); err != nil {
+		return nil, err
+	}
+	dir, err := s.stateBox(sessionsName, container)
+	if err != nil {
+		return nil, fmt.Errorf("guard an acquire: %w", err)
+	}
+	sum := sha256.Sum256([]byte(agent)) // a name may be too long to have anything after it
+	f, err := s.fenceOff(ctx, filepath.Join(dir, "acquire-"+hex.EncodeToString(sum[:8])), "an acquire of "+display.Text(agent))
+	if err != nil {
+		return nil, err
+	}
+	return f.Release, nil
 }

@@ -30,6 +30,7 @@ var layers = []struct {
 	{"grant", 5, "the pure state machine of a container"},
 	{"record", 6, "a file changed under a hold of either lock"},
 	{"grant/local", 6, "the embedded store"},
+	{"grant/session", 7, "an agent's commands, from one process to the next"},
 	{"dispatch", 7, "an estate, its log and board"},
 	{"register", 7, "what has landed"},
 	{"grant/http", 7, "the store over HTTP: comes with the service, and nothing below may link HTTP"},
