@@ -42,6 +42,8 @@ type failure struct {
 	code string
 	hint string
 	err  error
+	// refused: by a grant's page. In commands that run no command that is 2, whatever the code.
+	refused bool
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -60,6 +62,9 @@ func usageHint(hint, format string, args ...any) error {
 func classify(err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
+		return f
+	}
+	if f := classifyGrant(err); f != nil {
 		return f
 	}
 	// The order matters: a timeout carries the reason that its incident was

@@ -29,11 +29,17 @@ func (v *verb) subNames() (names []string) {
 	return names
 }
 
-// groupFlags are the flags of a group's verbs, each once: for completion.
+// groupFlags are the flags of a group's verbs, each name once: for completion.
 func groupFlags(subs []verb) (all []option) {
+	seen := map[string]bool{}
 	for _, s := range subs {
 		for _, o := range s.flags() {
-			if !slices.ContainsFunc(all, func(have option) bool { return have.names == o.names }) {
+			names := slices.DeleteFunc(strings.Split(o.names, ","), func(n string) bool { return seen[n] })
+			for _, n := range names {
+				seen[n] = true
+			}
+			if len(names) > 0 {
+				o.names = strings.Join(names, ",")
 				all = append(all, o)
 			}
 		}

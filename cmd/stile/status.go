@@ -42,7 +42,9 @@ Of a kernel lock, the kernel alone decides who holds; the record says who took i
 last. Of a lock file, the file says who holds, and status whether that process
 lives. The lock of a folder itself lies beside it: 'stile status --exact FOLDER.lock'.
 
-Of a folder it says besides which estate the commands begun there use, and why.
+Of a folder it says besides which estate the commands begun there use, and why, and
+lists the containers in it: who holds each, when the holder was last heard of, until
+when it holds, and how many wait.
 
 Exit code: 0; 1 when PATH cannot be read; 2 when an entry of the folder cannot.`,
 		examples: `stile status notes.json
@@ -54,14 +56,14 @@ stile status --json ~/shared | jq '.locks[] | select(.kernel == "held")'`,
 	}
 }
 
-// folderStatus is the JSON of a folder. What containers would fill is there
-// from the start, so that readers need not change.
+// folderStatus is the JSON of a folder. The containers are those of the estate
+// in use there.
 type folderStatus struct {
 	Estate     *estateInUse       `json:"estate"`
 	EstateErr  *errorObject       `json:"estate_error,omitempty"` // why the one in reach would not be used
 	Locks      []*kernlock.Report `json:"locks"`
 	LockFiles  []lockFileStatus   `json:"lock_files"`
-	Containers []struct{}         `json:"containers"`
+	Containers []containerRow     `json:"containers"`
 	Errors     []pathError        `json:"errors,omitempty"`
 }
 
@@ -123,7 +125,7 @@ func onePath(p parsed) (string, error) {
 }
 
 func folderStatusOf(dir string, f *statusFlags) int {
-	out := folderStatus{Locks: []*kernlock.Report{}, LockFiles: []lockFileStatus{}, Containers: []struct{}{}}
+	out := folderStatus{Locks: []*kernlock.Report{}, LockFiles: []lockFileStatus{}, Containers: []containerRow{}}
 	err := kernlock.Survey(context.Background(), dir, func(r *kernlock.Report, err error) error {
 		if err != nil {
 			f := classify(err)
@@ -157,8 +159,14 @@ func folderStatusOf(dir string, f *statusFlags) int {
 	if refused != nil {
 		out.EstateErr = newErrorObject(refused)
 	}
+	unreadable := false
+	if in != nil {
+		if unreadable, err = out.lookAtContainers(in.Path); err != nil {
+			return fail(err, f.json)
+		}
+	}
 	code := 0
-	if len(out.Errors) > 0 {
+	if len(out.Errors) > 0 || unreadable {
 		code = exitProblem
 	}
 	if f.json {
@@ -171,6 +179,7 @@ func folderStatusOf(dir string, f *statusFlags) int {
 	}
 	if len(out.Locks)+len(files) == 0 {
 		fmt.Printf("no locks in %s\n", display.Text(dir))
+		out.printContainers()
 		return code
 	}
 	rows := [][]string{{"TARGET", "LOCK", "HOLDER", "AGENT", "OPERATION", "SINCE", "WAITERS", "INCIDENTS"}}
@@ -181,7 +190,25 @@ func folderStatusOf(dir string, f *statusFlags) int {
 		rows = append(rows, lockFileRow(base, l))
 	}
 	printTable(os.Stdout, rows)
+	out.printContainers()
 	return code
+}
+
+// lookAtContainers fills in those of the estate. bad: one of them cannot be read.
+func (out *folderStatus) lookAtContainers(path string) (bad bool, err error) {
+	c, err := openContainers(path, true)
+	if err != nil {
+		return false, err
+	}
+	out.Containers, bad, err = containerRows(context.Background(), c)
+	return bad, err
+}
+
+func (out *folderStatus) printContainers() {
+	if len(out.Containers) > 0 {
+		fmt.Println()
+		printContainers(os.Stdout, out.Containers)
+	}
 }
 
 func statusRow(base string, r *kernlock.Report) []string {

@@ -31,6 +31,7 @@ func verbs() []verb {
 		initVerb(),
 		dispatchVerb(),
 		boardVerb(),
+		grantVerb(),
 		incidentsVerb(),
 		doctorVerb(),
 		demoVerb(),
@@ -50,6 +51,8 @@ func findVerb(name string) (verb, bool) {
 		return appendVerb(), true
 	case "unlock":
 		return unlockVerb(), true
+	case "grant":
+		return grantVerb(), true
 	case "init":
 		return initVerb(), true
 	case "dispatch":

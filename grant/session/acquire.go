@@ -8,6 +8,7 @@ import (
 
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/grant/local"
+	"github.com/stile-lock/stile/internal/display"
 )
 
 // Acquire begins a grant, if it is the agent's turn. The session that it returns is on disk since before the
@@ -33,7 +34,7 @@ func (c *Client) Acquire(ctx context.Context, container, id string) (x *local.Se
 		}
 		// It never got a grant, and never will: go on with an attempt of our own.
 	}
-	head, err := c.Store.Head(ctx, container)
+	head, err := c.Head(ctx, container)
 	if err != nil {
 		return nil, r, err
 	}
@@ -113,7 +114,7 @@ func (c *Client) acquire(ctx context.Context, x *local.Session) (Result, error) 
 // the one with the last grant: a grant that has ended is refused by name, and a landing under it kept. Without
 // any it is NOT_HOLDER.
 func (c *Client) Find(ctx context.Context, op grant.Op, container, path string) (*local.Session, grant.Revision, error) {
-	head, err := c.Store.Head(ctx, container)
+	head, err := c.Head(ctx, container)
 	if err != nil {
 		return nil, head, err
 	}
@@ -155,11 +156,15 @@ func (c *Client) Find(ctx context.Context, op grant.Op, container, path string) 
 
 // named opens the session in a file, which must be for this work.
 func (c *Client) named(head grant.Revision, op grant.Op, path string) (*local.Session, error) {
+	p := head.Page()
 	x, err := c.Store.OpenSession(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, Refuse(head, op, grant.CodeNotHolder, "there is no session file "+display.Text(path)+": it goes with its grant's release",
+			"grant acquire "+p.Container, "asks for a grant, in turn")
+	}
 	if err != nil {
 		return nil, err
 	}
-	p := head.Page()
 	switch {
 	case x.Container != p.Container:
 		return nil, Refuse(head, op, grant.CodeNotHolder, "the session is of the container "+x.Container, "grant status "+p.Container, "shows who holds this one")

@@ -27,11 +27,14 @@ const lookAgain = time.Second
 // maxUnknown is how many lost answers in a row a waiter puts up with.
 const maxUnknown = 5
 
-// Await acquires, and waits for its turn where that is needed: it joins the queue unless the agent is in it.
-// tell is called before each wait. When ctx ends, a petition that Await made is withdrawn; one that was there
-// keeps its place. The error is then ctx's, joined with the last refusal.
-func (c *Client) Await(ctx context.Context, container string, tell func(Waiting)) (*local.Session, Result, error) {
-	w := &waiter{Client: c, container: container, tell: tell}
+// Await acquires, and waits for its turn where that is needed, for most at most: it joins the queue unless the
+// agent is in it. With 0 it tries once. tell is called before each wait. When time is up or ctx ends, a petition
+// that Await made is withdrawn; one that was there keeps its place. The error is then the context's, joined with
+// the last refusal.
+func (c *Client) Await(ctx context.Context, container string, most time.Duration, tell func(Waiting)) (*local.Session, Result, error) {
+	patience, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	w := &waiter{Client: c, container: container, tell: tell, patience: patience}
 	x, r, err := w.acquire(ctx)
 	if err != nil && w.petitioned {
 		err = errors.Join(err, w.withdraw(context.WithoutCancel(ctx)))
@@ -43,7 +46,8 @@ type waiter struct {
 	*Client
 	container  string
 	tell       func(Waiting)
-	petitioned bool // by us
+	patience   context.Context // ends with the wait; what is under way is not torn by it
+	petitioned bool            // by us
 	last       *grant.Refusal
 	unknown    int
 }
@@ -55,27 +59,28 @@ func (w *waiter) acquire(ctx context.Context) (*local.Session, Result, error) {
 			return x, r, nil
 		}
 		if ctx.Err() != nil {
-			return nil, r, w.ended(ctx)
+			return nil, r, w.ended()
 		}
 		joined, err := w.stay(ctx, err)
 		if err == nil {
 			err = w.wait(ctx, joined)
 		}
-		if err != nil && ctx.Err() != nil {
-			return nil, r, w.ended(ctx)
-		}
-		if err != nil {
+		switch {
+		case err == nil && w.patience.Err() == nil:
+		case w.patience.Err() != nil:
+			return nil, r, w.ended()
+		default:
 			return nil, r, err
 		}
 	}
 }
 
 // ended is the end of a wait by its context.
-func (w *waiter) ended(ctx context.Context) error {
+func (w *waiter) ended() error {
 	if w.last == nil {
-		return ctx.Err()
+		return w.patience.Err()
 	}
-	return errors.Join(ctx.Err(), w.last)
+	return errors.Join(w.patience.Err(), w.last)
 }
 
 // stay decides whether an error of acquire is one to wait behind, and joins the queue.
@@ -114,7 +119,7 @@ func (w *waiter) stay(ctx context.Context, err error) (joined bool, _ error) {
 
 // touch lets a petition not go idle, long before it would.
 func (w *waiter) touch(ctx context.Context) error {
-	head, err := w.Store.Head(ctx, w.container)
+	head, err := w.Head(ctx, w.container)
 	if err != nil {
 		return err
 	}
@@ -139,7 +144,7 @@ func (w *waiter) touch(ctx context.Context) error {
 // wait returns when something has changed, or the turn may have come.
 func (w *waiter) wait(ctx context.Context, joined bool) error {
 	for {
-		head, err := w.Store.Head(ctx, w.container)
+		head, err := w.Head(ctx, w.container)
 		if err != nil {
 			return err
 		}
@@ -151,13 +156,13 @@ func (w *waiter) wait(ctx context.Context, joined bool) error {
 		w.tell(Waiting{Head: head, Turn: turn, Now: now, Petitioned: joined, Refusal: w.last})
 		joined = false
 		if !queued || turn.Petition == 0 || turn.May(now) && head.Page().Running == nil {
-			return pause(ctx, head, w, turn.May(now))
+			return w.pause(head, turn.May(now))
 		}
-		woken, err := w.changed(ctx, head, lookAgain)
+		woken, err := w.changed(head)
 		if woken || err != nil {
 			return err
 		}
-		if again, err := w.Store.Head(ctx, w.container); err != nil || again.Ref() != head.Ref() {
+		if again, err := w.Head(ctx, w.container); err != nil || again.Ref() != head.Ref() {
 			return err
 		}
 	}
@@ -165,17 +170,17 @@ func (w *waiter) wait(ctx context.Context, joined bool) error {
 
 // pause keeps a waiter whose turn it is, and who was refused all the same, from asking without rest: a fenced
 // command runs, or another was quicker.
-func pause(ctx context.Context, head grant.Revision, w *waiter, may bool) error {
+func (w *waiter) pause(head grant.Revision, may bool) error {
 	if !may || w.last == nil || w.last.Code != grant.CodeLandingRuns {
-		return ctx.Err()
+		return w.patience.Err()
 	}
-	_, err := w.changed(ctx, head, lookAgain)
+	_, err := w.changed(head)
 	return err
 }
 
 // changed waits for another head, but not for long.
-func (w *waiter) changed(ctx context.Context, head grant.Revision, most time.Duration) (bool, error) {
-	brief, cancel := context.WithTimeout(ctx, most)
+func (w *waiter) changed(head grant.Revision) (bool, error) {
+	brief, cancel := context.WithTimeout(w.patience, lookAgain)
 	defer cancel()
 	var err error
 	if s, ok := w.Store.(grant.Watcher); ok {
@@ -185,8 +190,8 @@ func (w *waiter) changed(ctx context.Context, head grant.Revision, most time.Dur
 		err = brief.Err()
 	}
 	switch {
-	case ctx.Err() != nil:
-		return false, ctx.Err()
+	case w.patience.Err() != nil:
+		return false, w.patience.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		return false, nil
 	}

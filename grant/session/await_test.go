@@ -15,7 +15,7 @@ func (p *place) waiterOf(ctx context.Context, agent string) (told chan Waiting, 
 	told, got = make(chan Waiting, 1000), make(chan error, 1)
 	c := p.client(agent)
 	go func() {
-		_, _, err := c.Await(ctx, container, func(w Waiting) { told <- w })
+		_, _, err := c.Await(ctx, container, time.Hour, func(w Waiting) { told <- w })
 		got <- err
 	}()
 	return told, got
@@ -107,11 +107,24 @@ func TestAwaitEnds(t *testing.T) {
 	}
 }
 
+// With no time to wait it tries once, and says why that was in vain.
+func TestAwaitTriesOnce(t *testing.T) {
+	p := newPlace(t)
+	if x, _, err := p.client("ada").Await(t.Context(), container, 0, func(Waiting) {}); err != nil || x.Grant != 1 {
+		t.Fatal(x, err)
+	}
+	told := 0
+	_, _, err := p.client("bob").Await(t.Context(), container, 0, func(w Waiting) { told += w.Turn.Place })
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.CodeHeld) || told != 1 || len(p.head().Queue) != 0 {
+		t.Errorf("%v, told %d, %+v", err, told, p.head().Queue)
+	}
+}
+
 // Nobody waits for a grant of one's own.
 func TestAwaitOwn(t *testing.T) {
 	p := newPlace(t)
 	p.acquire("ada")
-	_, _, err := p.client("ada").Await(t.Context(), container, func(Waiting) { t.Error("it waits") })
+	_, _, err := p.client("ada").Await(t.Context(), container, time.Hour, func(Waiting) { t.Error("it waits") })
 	refused(t, err, grant.CodeHeld)
 	if len(p.head().Queue) != 0 {
 		t.Error("it queues")
@@ -122,7 +135,7 @@ func TestAwaitOwn(t *testing.T) {
 func TestAwaitAnswerLost(t *testing.T) {
 	p := newPlace(t)
 	loss := &lossy{Store: p.store(), after: 1, op: grant.OpAcquire}
-	x, r, err := (&Client{Store: loss, Agent: "ada"}).Await(t.Context(), container, func(Waiting) {})
+	x, r, err := (&Client{Store: loss, Agent: "ada"}).Await(t.Context(), container, time.Hour, func(Waiting) {})
 	if err != nil || x.Grant != 1 || !r.Replayed {
 		t.Fatal(x, r, err)
 	}

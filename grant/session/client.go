@@ -9,6 +9,7 @@ import (
 
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/grant/local"
+	"github.com/stile-lock/stile/internal/display"
 )
 
 // Store is where a Client works: a grant.Store that carries commands out with all that they need there, and
@@ -21,6 +22,9 @@ type Store interface {
 	Do(ctx context.Context, r grant.Request) (rev grant.Revision, replayed bool, err error)
 	// Restore is the operator's; kept is where bytes are that could not be read.
 	Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revision, kept string, err error)
+
+	// Witness is the highest that the user has ever seen of a container.
+	Witness(container string) (grant.Witness, error)
 
 	// Guard keeps other acquires of the agent away; what follows is of package local.
 	Guard(ctx context.Context, container, agent string) (release func() error, err error)
@@ -109,6 +113,23 @@ func (c *Client) Clear(ctx context.Context, container, id, reason string, seen i
 func (c *Client) Restore(ctx context.Context, container, id, reason string) (r Result, kept string, err error) {
 	r.Revision, kept, err = c.Store.Restore(ctx, grant.Restore{Meta: c.operator(container, id), Reason: reason})
 	return r, kept, err
+}
+
+// Head is the container's last revision. One that is older than what the user has seen before is no more
+// believed by who looks than by who writes: ErrRollback.
+func (c *Client) Head(ctx context.Context, container string) (grant.Revision, error) {
+	head, err := c.Store.Head(ctx, container)
+	if err != nil {
+		return head, err
+	}
+	w, err := c.Store.Witness(container)
+	if err == nil {
+		err = grant.CheckWitness(head, w)
+	}
+	if err != nil {
+		return grant.Revision{}, fmt.Errorf("container %s: %w", display.Text(container), err)
+	}
+	return head, nil
 }
 
 // TurnOf is the agent's turn on a head, by the store's clock.

@@ -61,6 +61,15 @@ func (c *Client) Release(ctx context.Context, x *local.Session, id string) (Resu
 	return r, c.Store.Forget(x)
 }
 
+// Released finds a release that was done with an id: its session, which could tell, went with it.
+func (c *Client) Released(ctx context.Context, container, id string) (Result, bool, error) {
+	rev, ok, err := grant.FindNonce(ctx, c.Store, container, id, grant.Ref{})
+	if p := rev.Page(); err != nil || !ok || p.Op != grant.OpRelease || p.By != grant.Agent(c.Agent) {
+		return Result{}, false, err
+	}
+	return Result{Revision: rev, Replayed: true}, true, nil
+}
+
 // holder carries out a command that must not be done twice. Its nonce is on disk before the first try; an
 // earlier attempt of its kind that nobody has settled is looked for first.
 func (c *Client) holder(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (Result, error) {

@@ -98,6 +98,16 @@ func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, ma
 			return Result{Revision: deref(found), Replayed: true}, err
 		}
 	}
+	if l.Base == nil && l.ID != "" {
+		// Repeated with its id, it is on the base that it had.
+		rev, ok, err := grant.FindNonce(ctx, c.Store, x.Container, l.ID, x.Base)
+		if err != nil {
+			return Result{}, err
+		}
+		if ok && rev.Page().Landing != nil {
+			base = rev.Page().Landing.Base
+		}
+	}
 	return c.holder(ctx, x, grant.OpLand, l.ID, build(base))
 }
 

@@ -223,17 +223,27 @@ func TestIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := grant.Digest("")
-	second, err := p.client("ada").Land(t.Context(), container, "", Landing{Empty: "none", ID: "landing-1", Base: &base})
+	second, err := p.client("ada").Land(t.Context(), container, "", Landing{Empty: "none", ID: "landing-1"})
 	if err != nil || !second.Replayed || second.Revision.Ref() != first.Revision.Ref() {
 		t.Fatal(second, err)
 	}
-	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Empty: "other", ID: "landing-1", Base: &base})
+	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Empty: "other", ID: "landing-1"})
 	refused(t, err, grant.CodeOpIDReused)
 	_, _, err = p.client("bob").Acquire(t.Context(), container, "my-own-id")
 	refused(t, err, grant.CodeOpIDReused)
 	if p.head().Register.Seq != 1 {
 		t.Errorf("%d landings", p.head().Register.Seq)
+	}
+	if _, err := p.client("ada").Release(t.Context(), x, "release-1"); err != nil {
+		t.Fatal(err)
+	}
+	if r, ok, err := p.client("ada").Released(t.Context(), container, "release-1"); err != nil || !ok || r.Revision.Page().Op != grant.OpRelease {
+		t.Error(r, ok, err)
+	}
+	for agent, id := range map[string]string{"bob": "release-1", "ada": "landing-1"} {
+		if _, ok, err := p.client(agent).Released(t.Context(), container, id); ok || err != nil {
+			t.Error(agent, ok, err)
+		}
 	}
 }
 
