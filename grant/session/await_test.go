@@ -125,7 +125,7 @@ func TestAwaitOwn(t *testing.T) {
 	p := newPlace(t)
 	p.acquire("ada")
 	_, _, err := p.client("ada").Await(t.Context(), container, time.Hour, func(Waiting) { t.Error("it waits") })
-	refused(t, err, grant.CodeHeld)
+	wants(t, err, grant.CodeHeld)
 	if len(p.head().Queue) != 0 {
 		t.Error("it queues")
 	}

@@ -26,8 +26,8 @@ type Store interface {
 	// Witness is the highest that the user has ever seen of a container.
 	Witness(container string) (grant.Witness, error)
 
-	// Guard keeps other acquires of the agent away; what follows is of package local.
-	Guard(ctx context.Context, container, agent string) (release func() error, err error)
+	// Guard keeps the agent's other commands away; what follows is of package local.
+	Guard(ctx context.Context, container, agent string) (release func(), err error)
 	NewSession(container, agent, nonce string, base grant.Ref) (*local.Session, error)
 	OpenSession(path string) (*local.Session, error)
 	Sessions(container string) ([]*local.Session, error)

@@ -70,9 +70,19 @@ func (c *Client) Released(ctx context.Context, container, id string) (Result, bo
 	return Result{Revision: rev, Replayed: true}, true, nil
 }
 
-// holder carries out a command that must not be done twice. Its nonce is on disk before the first try; an
-// earlier attempt of its kind that nobody has settled is looked for first.
-func (c *Client) holder(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (Result, error) {
+// holder carries out a command that must not be done twice, while no other of the agent's is under way.
+func (c *Client) holder(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (r Result, err error) {
+	release, err := c.Store.Guard(ctx, x.Container, x.Agent)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	return c.guarded(ctx, x, op, id, build)
+}
+
+// guarded carries it out behind the guard. Its nonce is on disk before the first try; an earlier attempt of its
+// kind that nobody has settled is looked for first: whoever made it is dead.
+func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (Result, error) {
 	meta := grant.Meta{Container: x.Container, By: grant.Agent(x.Agent)}
 	head, err := c.Store.Head(ctx, x.Container)
 	if err != nil {

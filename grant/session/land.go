@@ -86,7 +86,12 @@ func (c *Client) Land(ctx context.Context, container, path string, l Landing) (L
 	return out, err
 }
 
-func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, manifest grant.Digest) (Result, error) {
+func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, manifest grant.Digest) (r Result, err error) {
+	release, err := c.Store.Guard(ctx, x.Container, x.Agent)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
 	build := func(base grant.Digest) func(m grant.Meta) grant.Command {
 		return func(m grant.Meta) grant.Command {
 			return grant.Land{Meta: m, Session: x.Proof(), Base: base, Manifest: manifest, Empty: l.Empty, IDs: l.IDs, Keep: l.Keep, Note: l.Note}
@@ -108,7 +113,7 @@ func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, ma
 			base = rev.Page().Landing.Base
 		}
 	}
-	return c.holder(ctx, x, grant.OpLand, l.ID, build(base))
+	return c.guarded(ctx, x, grant.OpLand, l.ID, build(base))
 }
 
 func deref(r *grant.Revision) grant.Revision {
