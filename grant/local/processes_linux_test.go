@@ -258,7 +258,7 @@ func histories(t *testing.T, class string) {
 			_ = p.cmd.Wait()
 		}
 	}()
-	rounds := 10
+	rounds := 4
 	if os.Getenv("STILE_NIGHTLY") == "1" {
 		rounds = 120
 	}
