@@ -42,8 +42,14 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		ctx, behind = f.Context(), true
 	}
 	if r.Env == nil {
+		// Before any head is read: one that was read first could be older than what another process sees, and
+		// remembers, meanwhile.
+		seen, err := s.Witness(b.name)
+		if err != nil {
+			return grant.Revision{}, false, err
+		}
 		r.Env = func(ctx context.Context, _ grant.Revision) (grant.Env, error) {
-			return s.env(ctx, b, r.Command, behind)
+			return s.env(ctx, b, r.Command, behind, seen)
 		}
 	}
 	rev, replayed, err = grant.Do(ctx, s, r)
@@ -73,15 +79,12 @@ func (b *box) assure(ctx context.Context, at grant.Ref) error {
 }
 
 // env is what a command meets here.
-func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, behind bool) (grant.Env, error) {
+func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, behind bool, seen grant.Witness) (grant.Env, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return grant.Env{}, err
 	}
-	e := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: behind}
-	if e.Witness, err = s.Witness(b.name); err != nil {
-		return grant.Env{}, err
-	}
+	e := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: behind, Witness: seen}
 	if cmd.Op() == grant.OpAcquire {
 		if e.Elsewhere, err = s.heldBy(ctx, grant.MetaOf(cmd).By.Name, b.name, now); err != nil {
 			return grant.Env{}, err

@@ -85,6 +85,9 @@ func (c *Client) do(ctx context.Context, cmd grant.Command, id string) (Result, 
 // Create makes a container. id may be empty, here and in what follows: with one, a repetition of the same
 // command returns the first result.
 func (c *Client) Create(ctx context.Context, container, id string, p grant.Params) (Result, error) {
+	if err := grant.CheckParams(p); err != nil {
+		return Result{}, err
+	}
 	meta := c.agent(container, id)
 	if c.Operator != "" {
 		meta = c.operator(container, id)
@@ -118,15 +121,16 @@ func (c *Client) Restore(ctx context.Context, container, id, reason string) (r R
 // Head is the container's last revision. One that is older than what the user has seen before is no more
 // believed by who looks than by who writes: ErrRollback.
 func (c *Client) Head(ctx context.Context, container string) (grant.Revision, error) {
+	// The witness first: others may see more while a head is read.
+	w, err := c.Store.Witness(container)
+	if err != nil {
+		return grant.Revision{}, err
+	}
 	head, err := c.Store.Head(ctx, container)
 	if err != nil {
 		return head, err
 	}
-	w, err := c.Store.Witness(container)
-	if err == nil {
-		err = grant.CheckWitness(head, w)
-	}
-	if err != nil {
+	if err := grant.CheckWitness(head, w); err != nil {
 		return grant.Revision{}, fmt.Errorf("container %s: %w", display.Text(container), err)
 	}
 	return head, nil
