@@ -12,8 +12,8 @@ TESTFLAGS = -count=1 -timeout=8m
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: build ## build stile and watch it keep two writers apart
-	bin/stile demo locks
+demo: build ## build stile and watch what a grant does (bin/stile demo locks: the locks)
+	bin/stile demo
 
 build: ## bin/stile
 	$(BUILD) ./cmd/stile

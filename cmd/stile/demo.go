@@ -11,15 +11,20 @@ import (
 func demoVerb() verb {
 	return verb{
 		name:     "demo",
-		brief:    "show with real processes what the locks do",
+		brief:    "show what a grant does, or with 'locks' what the locks do",
 		synopsis: "[locks]",
-		detail: `Plays out, in a temporary folder and in a few seconds, what the kernel locks
-promise: real processes write one file, without a lock and with one; holders
-are killed and stopped. Every number printed is counted from the files. Nothing
-is left behind.
+		detail: `Plays the worked example of a grant, in a temporary estate and in a moment: a holder
+dies at hour 20, its grant expires at hour 24, the next one takes over, and what the
+dead one's client brings later is refused and kept. The code and the store are those
+that ship, only the clock is not the world's; each page is shown as it changes.
+
+With 'locks', what the kernel locks promise, in a few seconds: real processes write
+one file, without a lock and with one; holders are killed and stopped.
+
+Every number printed is counted from the files. Nothing is left behind.
 
 Exit code: 0 when every promise was kept, else 1.`,
-		examples: "stile demo locks",
+		examples: "stile demo\nstile demo locks",
 		operands: "locks",
 		run:      cmdDemo,
 	}
@@ -28,10 +33,13 @@ Exit code: 0 when every promise was kept, else 1.`,
 func cmdDemo(args []string) int {
 	p, err := parse(args, nil, false)
 	if err == nil && (len(p.operands) > 1 || len(p.operands) == 1 && p.operands[0] != "locks") {
-		err = usageHint("stile demo locks", "there is no such demo")
+		err = usageHint("stile demo, or stile demo locks", "there is no such demo")
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return fail(err, false)
+	case len(p.operands) == 0:
+		return demoGrant()
 	}
 	return demoLocks()
 }

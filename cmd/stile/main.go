@@ -37,6 +37,9 @@ func stile(args []string) int {
 	if !ok {
 		return unknownVerb(name, os.Stderr)
 	}
+	if v.subs != nil {
+		return runGroup(&v, rest)
+	}
 	if asksHelp(&v, rest) {
 		v.printHelp(os.Stdout)
 		return 0
@@ -54,7 +57,7 @@ func asksHelp(v *verb, args []string) bool {
 		case a == "--help" || a == "-h":
 			return true
 		case a == "--" || len(a) < 2 || a[0] != '-':
-			if v.name == "run" || v.name == "edit" || a == "--" {
+			if v.name == "run" || v.name == "edit" || v.name == "grant run" || a == "--" {
 				return false
 			}
 		default:

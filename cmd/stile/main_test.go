@@ -22,7 +22,7 @@ import (
 // run under locks.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"stile":  main,
+		"stile":  func() { setTestClock(); main() },
 		"helper": helperMain,
 	})
 }
@@ -55,9 +55,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files: scriptsFor(t),
 		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"STILE_AGENT", "LOOPX_AGENT_ID", "STILE_HELD", "SHELL"} {
+			for _, name := range []string{"STILE_AGENT", "LOOPX_AGENT_ID", "STILE_HELD", "STILE_ESTATE", "SHELL", "STILE_OPERATOR", "STILE_SESSION_FILE"} {
 				e.Setenv(name, "")
 			}
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
+			e.Setenv(testClock, filepath.Join(e.WorkDir, ".clock"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -67,6 +69,8 @@ func TestScripts(t *testing.T) {
 			"shape":   scriptShape,
 			"holds":   scriptHolds,
 			"absent":  scriptAbsent,
+			"clock":   scriptClock,
+			"keep":    scriptKeep,
 		},
 		Condition: func(cond string) (bool, error) {
 			if name, ok := strings.CutPrefix(cond, "can:"); ok {

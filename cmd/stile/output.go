@@ -27,8 +27,14 @@ type errorObject struct {
 	IncidentChannel  string                   `json:"incident_channel,omitempty"`
 	OperatorAction   *kernlock.OperatorAction `json:"operator_action,omitempty"`
 
+	// Of a grant's refusal.
+	Refusal *refusalObject `json:"refusal,omitempty"`
+
 	// Of a lock that is held under -n.
 	Duplicate *kernlock.Duplicate `json:"duplicate,omitempty"`
+
+	// Of a dispatch that is in the log although not all was done.
+	Dispatch string `json:"dispatch,omitempty"`
 
 	// Of a lock file that was not removed.
 	LockFileHolder *lockFileHolder `json:"holder,omitempty"`
@@ -71,6 +77,9 @@ func fail(err error, asJSON bool) int {
 
 // exitOfOthers is a failure's exit code in commands that run no command.
 func exitOfOthers(f *failure) int {
+	if f.refused {
+		return exitProblem
+	}
 	switch f.exit {
 	case exitBadFile, exitHeld, exitLost:
 		return exitProblem

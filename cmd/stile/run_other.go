@@ -12,13 +12,20 @@ var endingSignals = []os.Signal{os.Interrupt}
 
 func shellCommand(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-func runCommand(path string, argv, env []string, _ *signalSet, streams ...*os.File) (int, error) {
+func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
+	return runStarted(path, argv, env, signals, nil, streams...)
+}
+
+func runStarted(path string, argv, env []string, _ *signalSet, started func(*os.Process), streams ...*os.File) (int, error) {
 	if streams == nil {
 		streams = []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	}
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: streams})
 	if err != nil {
 		return 0, commandFailure(argv[0], err)
+	}
+	if started != nil {
+		started(p)
 	}
 	state, err := p.Wait()
 	if err != nil {

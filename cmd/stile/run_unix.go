@@ -42,6 +42,14 @@ type command struct {
 	stopped bool
 	rests   int  // how often we stopped with it
 	resumes bool // SIGCONT is received, to be handed on
+
+	streams []*os.File // its standard streams; nil: ours
+
+	// group: it has a process group of its own, so that all it starts can be stopped with it.
+	group    bool
+	terminal bool // its group was given the terminal
+	resting  bool // we were asked to stop, and handed that on
+	ending   bool // it was told to end: what it leaves in its group ends with it
 }
 
 // runCommand starts the command and lives with it until it ends: it shares
@@ -53,16 +61,20 @@ type command struct {
 //
 // The command's standard streams are ours, or the three given.
 func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
-	c := &command{signals: signals, over: make(chan struct{})}
+	return (&command{signals: signals, streams: streams}).run(path, argv, env)
+}
+
+// run starts the command and lives with it until it ends.
+func (c *command) run(path string, argv, env []string) (int, error) {
+	c.over = make(chan struct{})
 	defer close(c.over)
 	waitChange := c.prepareWait()
-	if streams != nil {
+	if c.streams != nil {
 		// Not the first command of this process, perhaps: it must not inherit
 		// what was ignored for the last one's sake.
 		signal.Reset(unix.SIGTSTP)
 	}
-	var err error
-	if c.pid, err = spawn(path, argv, env, streams); err != nil {
+	if err := c.start(path, argv, env); err != nil {
 		return 0, commandFailure(argv[0], err)
 	}
 	go c.passSignals()
@@ -83,7 +95,12 @@ func (c *command) passSignals() {
 	// We stop after the command does, or not at all when it does not want
 	// to: it may be an editor that tidies the screen first. Not before the
 	// start: the command would inherit it.
-	signal.Ignore(unix.SIGTSTP)
+	if c.group {
+		// The key does not reach the command then, unless it has the terminal.
+		signal.Notify(c.signals.arrived, unix.SIGTSTP)
+	} else {
+		signal.Ignore(unix.SIGTSTP)
+	}
 	for {
 		select {
 		case <-c.over:
@@ -116,9 +133,30 @@ func (s *signalSet) giveBack(sig os.Signal) {
 	}
 }
 
+// start starts the process.
+func (c *command) start(path string, argv, env []string) (err error) {
+	c.mu.Lock() // it may be told to end before it has begun
+	defer c.mu.Unlock()
+	if !c.group {
+		c.pid, err = spawn(path, argv, env, c.streams, nil)
+		return err
+	}
+	sys := &syscall.SysProcAttr{Setpgid: true}
+	if tty := c.mayHaveTerminal(); tty >= 0 {
+		defer unix.Close(tty)
+		sys.Foreground, sys.Ctty = true, tty
+		c.terminal = true
+	}
+	c.pid, err = spawn(path, argv, env, c.streams, sys)
+	if err != nil {
+		c.takeTerminal()
+	}
+	return err
+}
+
 // spawn is execvp in a child: a file without "#!" is given to /bin/sh.
-func spawn(path string, argv, env []string, streams []*os.File) (int, error) {
-	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}}
+func spawn(path string, argv, env []string, streams []*os.File, sys *syscall.SysProcAttr) (int, error) {
+	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: sys}
 	for i, f := range streams {
 		attr.Files[i] = f.Fd()
 	}
@@ -167,7 +205,9 @@ func (c *command) reap() {
 				c.resumes = true
 				signal.Notify(c.signals.arrived, unix.SIGCONT)
 			}
-			if inForeground() {
+			if c.group {
+				c.groupStopped(status.StopSignal())
+			} else if inForeground() {
 				// ^Z: stop as the command did, so that the shell gets its
 				// terminal back. Elsewhere a stopped command is somebody's
 				// experiment, and whoever continues it knows nothing of us.
@@ -178,10 +218,17 @@ func (c *command) reap() {
 			c.stopped = false
 		}
 	}
+	if c.group {
+		c.groupEnded()
+	}
 }
 
 // pass hands on a signal that came to us, unless the command got it as well.
 func (c *command) pass(sig unix.Signal) {
+	if c.group {
+		c.passGroup(sig)
+		return
+	}
 	switch sig {
 	case unix.SIGINT, unix.SIGQUIT:
 		if inForeground() {

@@ -23,6 +23,11 @@ func shellCommand(line string) []string {
 // runCommand runs the command in a job that ends with us: a lock cannot be
 // inherited here, so nothing may run on when its holder is gone.
 func runCommand(path string, argv, env []string, signals *signalSet, streams ...*os.File) (int, error) {
+	return runStarted(path, argv, env, signals, nil, streams...)
+}
+
+// runStarted says besides what was started.
+func runStarted(path string, argv, env []string, signals *signalSet, started func(*os.Process), streams ...*os.File) (int, error) {
 	if streams == nil {
 		streams = []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	}
@@ -32,6 +37,9 @@ func runCommand(path string, argv, env []string, signals *signalSet, streams ...
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: streams})
 	if err != nil {
 		return 0, commandFailure(argv[0], err)
+	}
+	if started != nil {
+		started(p)
 	}
 	go func() {
 		for range signals.arrived {

@@ -11,16 +11,19 @@ import (
 	"time"
 
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/kernlock"
 	"github.com/stile-lock/stile/lockfile"
 )
 
 type statusFlags struct {
 	json, exact bool
+	estate      string
 }
 
 func (f *statusFlags) options() []option {
 	return []option{
+		estateOption(&f.estate),
 		boolOption("exact", "PATH itself is the lock file", &f.exact),
 		boolOption("json", "print JSON", &f.json),
 	}
@@ -30,7 +33,7 @@ func statusVerb() verb {
 	return verb{
 		name:     "status",
 		brief:    "show who holds the lock of a file, or the locks in a folder",
-		synopsis: "[--json] [--exact] [PATH]",
+		synopsis: "[--json] [--exact] [--estate DIR] [PATH]",
 		detail: `Shows the lock of one file in detail, or every lock in a folder (by default the
 current one) and below as a table. Nothing is taken, changed or repaired to find
 it, so it works on read-only folders too.
@@ -38,6 +41,10 @@ it, so it works on read-only folders too.
 Of a kernel lock, the kernel alone decides who holds; the record says who took it
 last. Of a lock file, the file says who holds, and status whether that process
 lives. The lock of a folder itself lies beside it: 'stile status --exact FOLDER.lock'.
+
+Of a folder it says besides which estate the commands begun there use, and why, and
+lists the containers in it: who holds each, when the holder was last heard of, until
+when it holds, and how many wait.
 
 Exit code: 0; 1 when PATH cannot be read; 2 when an entry of the folder cannot.`,
 		examples: `stile status notes.json
@@ -49,13 +56,14 @@ stile status --json ~/shared | jq '.locks[] | select(.kernel == "held")'`,
 	}
 }
 
-// folderStatus is the JSON of a folder. What an estate would fill is there
-// from the start, so that readers need not change.
+// folderStatus is the JSON of a folder. The containers are those of the estate
+// in use there.
 type folderStatus struct {
-	Estate     *string            `json:"estate"`
+	Estate     *estateInUse       `json:"estate"`
+	EstateErr  *errorObject       `json:"estate_error,omitempty"` // why the one in reach would not be used
 	Locks      []*kernlock.Report `json:"locks"`
 	LockFiles  []lockFileStatus   `json:"lock_files"`
-	Containers []struct{}         `json:"containers"`
+	Containers []containerRow     `json:"containers"`
 	Errors     []pathError        `json:"errors,omitempty"`
 }
 
@@ -117,14 +125,14 @@ func onePath(p parsed) (string, error) {
 }
 
 func folderStatusOf(dir string, f *statusFlags) int {
-	out := folderStatus{Locks: []*kernlock.Report{}, LockFiles: []lockFileStatus{}, Containers: []struct{}{}}
+	out := folderStatus{Locks: []*kernlock.Report{}, LockFiles: []lockFileStatus{}, Containers: []containerRow{}}
 	err := kernlock.Survey(context.Background(), dir, func(r *kernlock.Report, err error) error {
 		if err != nil {
 			f := classify(err)
 			out.Errors = append(out.Errors, pathError{Path: r.LockPath, Code: f.code, Message: display.Text(err.Error())})
 			return nil
 		}
-		if estateOf(r.Target) == "" || r.Content == kernlock.ContentRecord {
+		if estate.Of(r.Target) == "" || r.Content == kernlock.ContentRecord {
 			out.Locks = append(out.Locks, r)
 		}
 		return nil
@@ -146,19 +154,32 @@ func folderStatusOf(dir string, f *statusFlags) int {
 	if err != nil {
 		return fail(err, f.json)
 	}
+	in, refused := lookForEstate(f.estate, dir)
+	out.Estate = in
+	if refused != nil {
+		out.EstateErr = newErrorObject(refused)
+	}
+	unreadable := false
+	if in != nil {
+		if unreadable, err = out.lookAtContainers(in.Path); err != nil {
+			return fail(err, f.json)
+		}
+	}
 	code := 0
-	if len(out.Errors) > 0 {
+	if len(out.Errors) > 0 || unreadable {
 		code = exitProblem
 	}
 	if f.json {
 		printJSON(os.Stdout, out)
 		return code
 	}
+	fmt.Printf("estate  %s\n", estateText(in, refused))
 	for _, e := range out.Errors {
 		printFailure(os.Stderr, e.Path+": "+e.Message, "")
 	}
 	if len(out.Locks)+len(files) == 0 {
 		fmt.Printf("no locks in %s\n", display.Text(dir))
+		out.printContainers()
 		return code
 	}
 	rows := [][]string{{"TARGET", "LOCK", "HOLDER", "AGENT", "OPERATION", "SINCE", "WAITERS", "INCIDENTS"}}
@@ -169,7 +190,25 @@ func folderStatusOf(dir string, f *statusFlags) int {
 		rows = append(rows, lockFileRow(base, l))
 	}
 	printTable(os.Stdout, rows)
+	out.printContainers()
 	return code
+}
+
+// lookAtContainers fills in those of the estate. bad: one of them cannot be read.
+func (out *folderStatus) lookAtContainers(path string) (bad bool, err error) {
+	c, err := openContainers(path, true)
+	if err != nil {
+		return false, err
+	}
+	out.Containers, bad, err = containerRows(context.Background(), c)
+	return bad, err
+}
+
+func (out *folderStatus) printContainers() {
+	if len(out.Containers) > 0 {
+		fmt.Println()
+		printContainers(os.Stdout, out.Containers)
+	}
 }
 
 func statusRow(base string, r *kernlock.Report) []string {

@@ -25,8 +25,13 @@ func startWaitLine(t target, plan *runPlan, deadline time.Time) *waitLine {
 	if plan.json || !terminal && !plan.verbose {
 		return nil
 	}
+	return newWaitLine(func() string { return waitText(t, deadline) })
+}
+
+// newWaitLine shows what text says, anew each second where a line can be rewritten.
+func newWaitLine(text func() string) *waitLine {
 	l := &waitLine{quit: make(chan struct{}), done: make(chan struct{})}
-	go l.show(t, deadline, terminal && os.Getenv("TERM") != "dumb" && canRewrite)
+	go l.show(text, stderrIsTerminal() && os.Getenv("TERM") != "dumb" && canRewrite)
 	return l
 }
 
@@ -39,7 +44,7 @@ func (l *waitLine) stop() {
 	<-l.done
 }
 
-func (l *waitLine) show(t target, deadline time.Time, rewrite bool) {
+func (l *waitLine) show(line func() string, rewrite bool) {
 	defer close(l.done)
 	tick := time.NewTimer(waitLineDelay)
 	defer tick.Stop()
@@ -55,7 +60,7 @@ func (l *waitLine) show(t target, deadline time.Time, rewrite bool) {
 			return
 		case <-tick.C:
 		}
-		text := waitText(t, deadline)
+		text := line()
 		if !rewrite {
 			fmt.Fprintln(os.Stderr, text)
 			return

@@ -18,6 +18,15 @@ func (s *Store) Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revis
 	if err != nil {
 		return grant.Revision{}, "", err
 	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return grant.Revision{}, "", err
+	}
+	// What is refused whatever is found must be so before anything is set aside.
+	_, err = grant.Apply(grant.Revision{}, cmd, grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}})
+	if code := grant.CodeOf(err); code == grant.CodeReasonRequired || code == grant.CodeBadInput {
+		return grant.Revision{}, "", err
+	}
 	own, err := s.Witness(cmd.Container)
 	if err != nil {
 		return grant.Revision{}, "", err
@@ -61,8 +70,7 @@ func (s *Store) Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revis
 	case err != nil && !errors.Is(err, grant.ErrLockMissing):
 		cmd.Witness = higher(cmd.Witness, b.shown(left))
 	}
-	now, err := s.Now(ctx)
-	if err != nil {
+	if now, err = s.Now(ctx); err != nil {
 		return grant.Revision{}, kept, err
 	}
 	rev, err = grant.Apply(left, cmd, grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: true, Witness: cmd.Witness})
