@@ -123,7 +123,7 @@ func (r *Register) finish(ctx context.Context, f Fenced, running *grant.Running,
 		end.Done, end.IDs, end.Keep, end.Note = true, f.IDs, f.Keep, f.Note
 		rev, _, err := r.do(ctx, grant.Request{Command: end})
 		if err == nil {
-			done.Receipt = &Receipt{Landed: landedBy(rev)}
+			done.Receipt = &Receipt{Landed: landedBy(rev), Tree: m}
 		}
 		return err
 	})

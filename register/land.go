@@ -26,6 +26,7 @@ type Landing struct {
 // Receipt is a landing that is there.
 type Receipt struct {
 	Landed
+	Tree *Manifest // what it brought
 	// Replayed: an earlier attempt with the same nonce had brought it.
 	Replayed bool
 }
@@ -38,6 +39,18 @@ var ErrNothing = errors.New("there is nothing to land")
 // register as it was and the grant held: the same command works when its cause is gone. grant.ErrUnknown: nobody
 // knows; the same command, with its nonce and Since, finds out.
 func (r *Register) Land(ctx context.Context, l Landing) (Receipt, error) {
+	return r.LandBy(ctx, l, func(ctx context.Context, c grant.Land) (grant.Land, grant.Revision, bool, error) {
+		rev, replayed, err := r.do(ctx, grant.Request{Command: c, Since: l.Since, Anywhere: l.Anywhere})
+		return c, rev, replayed, err
+	})
+}
+
+// Carry carries a landing out whose artifacts are stored: it gives the command as it was tried, with its nonce, and
+// what grant.Do gives.
+type Carry func(ctx context.Context, c grant.Land) (tried grant.Land, rev grant.Revision, replayed bool, err error)
+
+// LandBy is Land for a caller who carries commands out by other means: the Since and Anywhere of l are not used.
+func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt, error) {
 	var receipt Receipt
 	err := r.guarded(ctx, func() error {
 		m, err := r.bring(ctx, l)
@@ -47,8 +60,16 @@ func (r *Register) Land(ctx context.Context, l Landing) (Receipt, error) {
 		if l.Command.Manifest, err = r.putManifest(ctx, m); err != nil {
 			return err
 		}
-		receipt, err = r.land(ctx, l, m)
-		return err
+		tried, rev, replayed, err := carry(ctx, l.Command)
+		var refusal *grant.Refusal
+		if errors.As(err, &refusal) && refusal.Quarantined() {
+			return r.quarantine(ctx, tried, refusal)
+		}
+		if err != nil {
+			return err
+		}
+		receipt = Receipt{landedBy(rev), m, replayed}
+		return nil
 	})
 	return receipt, err
 }
@@ -73,19 +94,6 @@ func (r *Register) bring(ctx context.Context, l Landing) (*Manifest, error) {
 		return nil, err
 	}
 	return &Manifest{V: 1, Entries: l.Tree.entries()}, nil
-}
-
-// land is the landing itself, when all that it names is stored.
-func (r *Register) land(ctx context.Context, l Landing, m *Manifest) (Receipt, error) {
-	rev, replayed, err := r.do(ctx, grant.Request{Command: l.Command, Since: l.Since, Anywhere: l.Anywhere})
-	var refusal *grant.Refusal
-	if errors.As(err, &refusal) && refusal.Quarantined() {
-		return Receipt{}, r.quarantine(ctx, l.Command, m, refusal)
-	}
-	if err != nil {
-		return Receipt{}, err
-	}
-	return Receipt{landedBy(rev), replayed}, nil
 }
 
 // together is how many artifacts are stored at a time: each waits for the disk, and the disk takes several at once.
@@ -201,38 +209,22 @@ func (r *Register) contentBy(ctx context.Context, d grant.Digest) (grant.Digest,
 	return m.Content, nil
 }
 
-// ReadBack proves for a release that the register can be read: it reads the head's manifest, and finds every
-// artifact that it names. It returns the head. Verify reads the artifacts as well.
-func (r *Register) ReadBack(ctx context.Context) (grant.Digest, error) {
-	head, err := r.store.Head(ctx, r.container)
-	if err != nil {
-		return "", err
-	}
-	page := head.Page()
-	if page.Register.Head == "" {
+// ReadBack proves for a release that what a page's grant has landed can be read: the manifest and every artifact,
+// each to its end. It returns the register's head that follows from that; empty where the grant has landed nothing.
+func (r *Register) ReadBack(ctx context.Context, head grant.Revision) (grant.Digest, error) {
+	p := head.Page()
+	l := p.Landing
+	if l == nil {
 		return "", nil
 	}
-	l, err := r.At(ctx, string(page.Register.Head))
+	m, err := r.Manifest(ctx, l.SHA256)
 	if err != nil {
 		return "", err
 	}
-	m, err := r.Manifest(ctx, l.Manifest)
-	if err != nil {
+	if err := r.holds(ctx, m); err != nil {
 		return "", err
 	}
-	for _, e := range m.Entries {
-		if e.Kind != KindFile {
-			continue
-		}
-		f, err := r.Open(ctx, e)
-		if err != nil {
-			return "", err
-		}
-		if err := f.Close(); err != nil {
-			return "", err
-		}
-	}
-	return page.Register.Head, nil
+	return grant.HeadAfter(p.Container, l.Base, p.Register.Seq, p.Grant, l.ID, l.SHA256), nil
 }
 
 // Verify reads everything that ever landed, and every refused landing that is kept, to its end.

@@ -123,7 +123,7 @@ func (a *agent) land(tree *Tree) (Receipt, error) {
 }
 
 func (a *agent) release() error {
-	back, err := a.w.reg.ReadBack(context.Background())
+	back, err := a.w.reg.ReadBack(context.Background(), a.w.head())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/register"
 )
 
 // refusalObject is what a refusal was judged on, in the JSON of an error.
@@ -144,6 +145,8 @@ func (f *grantFlags) classify(err error) *failure {
 	}
 	var block *local.BlockError
 	switch {
+	case fl.code == "no_space" || fl.code == "quota_exceeded":
+		fl.hint = "nothing was changed, and a grant stays as it is: make room, and give the same command again"
 	case errors.As(err, &block):
 		fl.hint = block.Hint + " (an operator's: what cannot be read is set aside, and kept)"
 	case fl.code == string(grant.CodeRollback):
@@ -224,12 +227,13 @@ func (f *grantFlags) print(w io.Writer, fl *failure) {
 	if errors.As(fl.err, &r) && r.Rev > 0 {
 		fmt.Fprintf(w, "  now: %s\n", display.Text(holdsText(r.State, r.Grant, r.Holder, r.Expiry)))
 	}
-	var refused *session.RefusedLanding
+	var refused *register.RefusedError
 	if errors.As(fl.err, &refused) {
 		if refused.Err != nil {
 			fmt.Fprintf(w, "  not kept: %s\n", display.Text(refused.Err.Error()))
 		} else {
-			fmt.Fprintf(w, "  kept in quarantine as %s; nothing of it reached the register\n", refused.Kept)
+			fmt.Fprintf(w, "  kept in quarantine as %s; nothing of it reached the register\n", refused.Kept.Name)
+			fmt.Fprintf(w, "  to have it back: stile register refused %s %s --export DIR\n", shown(f.name), refused.Kept.Short())
 		}
 	}
 	if fl.hint != "" {
@@ -243,9 +247,9 @@ func (f *grantFlags) errorObject(fl *failure) *errorObject {
 	if errors.As(fl.err, &r) {
 		o.Message = display.Text(message(fl))
 		o.Refusal = refusalOf(r, f.command(r))
-		var refused *session.RefusedLanding
+		var refused *register.RefusedError
 		if errors.As(fl.err, &refused) {
-			o.Refusal.Quarantine = refused.Kept
+			o.Refusal.Quarantine = refused.Kept.Name
 			if refused.Err != nil {
 				o.Message += "; not kept: " + display.Text(refused.Err.Error())
 			}

@@ -32,6 +32,7 @@ func verbs() []verb {
 		dispatchVerb(),
 		boardVerb(),
 		grantVerb(),
+		registerVerb(),
 		incidentsVerb(),
 		doctorVerb(),
 		demoVerb(),
@@ -53,6 +54,8 @@ func findVerb(name string) (verb, bool) {
 		return unlockVerb(), true
 	case "grant":
 		return grantVerb(), true
+	case "register":
+		return registerVerb(), true
 	case "init":
 		return initVerb(), true
 	case "dispatch":
