@@ -105,6 +105,7 @@ func (r *Register) keep(ctx context.Context, c grant.Land, why *grant.Refusal) (
 	if ended == nil && why.Yours > 0 && why.Yours < why.Grant {
 		// Longer ago than the page remembers. Not to know it is no reason to lose anything.
 		ended, _ = grant.FindEnd(ctx, r.store, r.container, why.Yours)
+		why.Ended = ended
 	}
 	d := Refused{
 		At: r.now(ctx), Base: c.Base, By: c.By, Container: r.container, ID: c.Nonce, IDs: c.IDs, Manifest: c.Manifest, Note: c.Note, V: 1,

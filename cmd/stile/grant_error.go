@@ -193,7 +193,11 @@ func (f *grantFlags) flagged(command string) string {
 	if f.estate != "" {
 		command += " --estate " + display.ShellWord(f.estate)
 	}
-	sub, _, _ := strings.Cut(strings.TrimPrefix(command, "stile grant "), " ")
+	sub, own := strings.CutPrefix(command, "stile grant ")
+	if !own {
+		return command // registers are read by anybody
+	}
+	sub, _, _ = strings.Cut(sub, " ")
 	switch sub {
 	case "status", "history":
 	case "clear", "restore":
