@@ -33,6 +33,7 @@ func verbs() []verb {
 		boardVerb(),
 		grantVerb(),
 		registerVerb(),
+		reproVerb(),
 		incidentsVerb(),
 		doctorVerb(),
 		demoVerb(),
@@ -56,6 +57,8 @@ func findVerb(name string) (verb, bool) {
 		return grantVerb(), true
 	case "register":
 		return registerVerb(), true
+	case "repro":
+		return reproVerb(), true
 	case "init":
 		return initVerb(), true
 	case "dispatch":
