@@ -1,6 +1,7 @@
 package register
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/stile-lock/stile/grant"
+	"github.com/stile-lock/stile/grant/local"
 )
 
 // Landing is what is to land, and under which grant.
@@ -53,11 +55,8 @@ type Carry func(ctx context.Context, c grant.Land) (tried grant.Land, rev grant.
 func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt, error) {
 	var receipt Receipt
 	err := r.guarded(ctx, func() error {
-		m, err := r.bring(ctx, l)
+		m, err := r.storeLanding(ctx, &l)
 		if err != nil {
-			return err
-		}
-		if l.Command.Manifest, err = r.putManifest(ctx, m); err != nil {
 			return err
 		}
 		tried, rev, replayed, err := carry(ctx, l.Command)
@@ -74,8 +73,50 @@ func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt,
 	return receipt, err
 }
 
+// storeLanding stores the artifacts of a landing and its manifest, durably. They wait for the disk together.
+func (r *Register) storeLanding(ctx context.Context, l *Landing) (m *Manifest, err error) {
+	put, err := r.putter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer put.Discard()
+	if m, err = r.bring(ctx, *l, put); err != nil {
+		return nil, err
+	}
+	if l.Command.Manifest, err = putManifest(m, put); err != nil {
+		return nil, err
+	}
+	return m, put.Commit()
+}
+
+// putter stores artifacts that have to be there when Commit has succeeded, and not before.
+type putter interface {
+	Put(r io.Reader) (grant.Digest, int64, error)
+	Commit() error
+	Discard()
+}
+
+func (r *Register) putter(ctx context.Context) (putter, error) {
+	if s, ok := r.store.(*local.Store); ok {
+		return s.Batch(ctx, r.container, grant.KindArtifact)
+	}
+	return &single{ctx, r}, nil
+}
+
+// single stores one after the other.
+type single struct {
+	ctx context.Context
+	r   *Register
+}
+
+func (s *single) Put(from io.Reader) (grant.Digest, int64, error) {
+	return s.r.store.Put(s.ctx, s.r.container, grant.KindArtifact, from)
+}
+func (*single) Commit() error { return nil }
+func (*single) Discard()      {}
+
 // bring stores the artifacts of a landing.
-func (r *Register) bring(ctx context.Context, l Landing) (*Manifest, error) {
+func (r *Register) bring(ctx context.Context, l Landing, put putter) (*Manifest, error) {
 	tree := l.Tree != nil && l.Tree.Len() > 0
 	switch {
 	case l.Manifest != nil && (tree || l.Command.Empty != ""), tree && l.Command.Empty != "":
@@ -90,7 +131,7 @@ func (r *Register) bring(ctx context.Context, l Landing) (*Manifest, error) {
 	case !tree:
 		return nil, ErrNothing
 	}
-	if err := r.putTree(ctx, l.Tree); err != nil {
+	if err := putTree(ctx, l.Tree, put); err != nil {
 		return nil, err
 	}
 	return &Manifest{V: 1, Entries: l.Tree.entries()}, nil
@@ -101,7 +142,7 @@ const together = 4
 
 // putTree stores a tree's files. After an error the others that were begun are brought to an end, so that nothing
 // of this goes on behind the caller's back.
-func (r *Register) putTree(ctx context.Context, t *Tree) error {
+func putTree(ctx context.Context, t *Tree, put putter) error {
 	var files []*item
 	for i := range t.items {
 		if t.items[i].Kind == KindFile {
@@ -115,7 +156,7 @@ func (r *Register) putTree(ctx context.Context, t *Tree) error {
 	for range min(together, len(files)) {
 		all.Go(func() {
 			for it := range next {
-				if err := r.putItem(ctx, it); err != nil {
+				if err := putItem(ctx, it, put); err != nil {
 					stop(err)
 				}
 			}
@@ -132,10 +173,10 @@ func (r *Register) putTree(ctx context.Context, t *Tree) error {
 	return context.Cause(ctx)
 }
 
-func (r *Register) putItem(ctx context.Context, it *item) error {
+func putItem(ctx context.Context, it *item, put putter) error {
 	err := it.read(ctx, func(from io.Reader) error {
 		var err error
-		it.SHA256, _, err = r.store.Put(ctx, r.container, grant.KindArtifact, from)
+		it.SHA256, _, err = put.Put(from)
 		return err
 	})
 	if err != nil {
@@ -144,7 +185,7 @@ func (r *Register) putItem(ctx context.Context, it *item) error {
 	return nil
 }
 
-func (r *Register) putManifest(ctx context.Context, m *Manifest) (grant.Digest, error) {
+func putManifest(m *Manifest, put putter) (grant.Digest, error) {
 	data, err := m.Encode()
 	if err != nil {
 		return "", err
@@ -152,7 +193,8 @@ func (r *Register) putManifest(ctx context.Context, m *Manifest) (grant.Digest, 
 	if len(data) > maxManifest {
 		return "", fmt.Errorf("%w: %d bytes, at most %d", ErrManifest, len(data), maxManifest)
 	}
-	return r.put(ctx, grant.KindArtifact, data)
+	d, _, err := put.Put(bytes.NewReader(data))
+	return d, err
 }
 
 // holds checks that the store has all that a manifest names, whole.
