@@ -262,6 +262,7 @@ func (r *Register) Reproductions(ctx context.Context, all bool) ([]Reproduction,
 	}
 	var list []Reproduction
 	seen := map[int64]bool{}
+	pages := &ahead{r: r}
 	for open := true; ; open = false {
 		p := at.Page()
 		for _, b := range p.Blocks {
@@ -273,7 +274,7 @@ func (r *Register) Reproductions(ctx context.Context, all bool) ([]Reproduction,
 		if !all {
 			break
 		}
-		if at, err = r.before(ctx, p); err != nil {
+		if at, err = pages.before(ctx, p); err != nil {
 			return nil, err
 		}
 		if at.Page() == nil {
