@@ -113,7 +113,7 @@ func (u *update) appendQuickly(w io.Writer, line []byte) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer u.finish(f)
 	if f.missing {
 		u.s.At(seam.HoldRead)
 		return vfs.WriteAll(w, concat([]byte("[\n  "), line, []byte("\n]\n")))
