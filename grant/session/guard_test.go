@@ -77,3 +77,31 @@ func TestAttemptUnderWay(t *testing.T) {
 	<-over
 	wants(t, second, grant.CodeHeld)
 }
+
+// Many who work on one container, and remember what they see of it, never take each other's pages for a page
+// that was set back.
+func TestNoRollbackAmongManyProcesses(t *testing.T) {
+	p := newPlace(t)
+	done := make(chan error)
+	agents := []string{"ada", "bob", "carl", "dora", "ed", "fay", "gus", "hal"}
+	for _, agent := range agents {
+		c := p.client(agent)
+		go func() {
+			var err error
+			for i := 0; i < 12 && err == nil; i++ {
+				if _, err = c.Petition(t.Context(), container, ""); err == nil {
+					_, err = c.Head(t.Context(), container)
+				}
+				if err == nil {
+					_, err = c.Withdraw(t.Context(), container, "")
+				}
+			}
+			done <- err
+		}()
+	}
+	for range agents {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
