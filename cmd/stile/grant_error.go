@@ -224,6 +224,9 @@ func (f *grantFlags) print(w io.Writer, fl *failure) {
 	if errors.As(fl.err, &r) && r.Rev > 0 {
 		fmt.Fprintf(w, "  now: %s\n", display.Text(holdsText(r.State, r.Grant, r.Holder, r.Expiry)))
 	}
+	if r != nil && r.Ended != nil && !strings.Contains(r.Cause, "revision") {
+		fmt.Fprintf(w, "  yours: %s\n", display.Text(endText(r.Ended)))
+	}
 	var refused *session.RefusedLanding
 	if errors.As(fl.err, &refused) {
 		if refused.Err != nil {
@@ -235,6 +238,19 @@ func (f *grantFlags) print(w io.Writer, fl *failure) {
 	if fl.hint != "" {
 		fmt.Fprintf(w, "  hint: %s\n", display.Text(fl.hint))
 	}
+}
+
+// endText says how a grant ended that the page no longer tells of.
+func endText(e *grant.End) string {
+	text := fmt.Sprintf("grant %d of %s, %s", e.Grant, e.Holder.Agent, strings.ReplaceAll(string(e.How), "_", " "))
+	if e.How != grant.HowReleased {
+		text += " by " + e.By.Name
+	}
+	text += fmt.Sprintf(" at revision %d, %s", e.Rev, clock(e.At.Std()))
+	if e.Reason != "" {
+		text += " (" + e.Reason + ")"
+	}
+	return text
 }
 
 func (f *grantFlags) errorObject(fl *failure) *errorObject {

@@ -189,13 +189,6 @@ func (c *Client) quarantine(ctx context.Context, r *grant.Refusal, l *Landing, o
 			return "", fmt.Errorf("keep the refused landing: %w", err)
 		}
 	}
-	if r.Ended == nil && yours > 0 {
-		end, err := grant.FindEnd(ctx, c.Store, r.Container, yours)
-		if err != nil {
-			return "", err
-		}
-		r.Ended = end
-	}
 	now, err := c.Store.Now(ctx)
 	if err != nil {
 		return "", err
