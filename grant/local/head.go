@@ -249,11 +249,11 @@ func (b *box) readHint() place {
 	return p
 }
 
-// writeHint moves the hint to p when it lags by a stride, or there is none. Nothing depends on it but how many
+// writeHint moves the hint to p when it lags by a stride, or there is none, or a restore has left gaps below. Nothing depends on it but how many
 // names the next process looks at, so it is not synced, and a failure is only told.
-func (b *box) writeHint(p place) {
+func (b *box) writeHint(p place, restored bool) {
 	m := b.s.recall(b.name)
-	if m.hint.epoch == p.epoch && m.hint.rev <= p.rev && p.rev-m.hint.rev < stride {
+	if !restored && m.hint.epoch == p.epoch && m.hint.rev <= p.rev && p.rev-m.hint.rev < stride {
 		return
 	}
 	err := b.replace(b.path(hintName), []byte(p.name()+"\n"), 0o666)
