@@ -198,7 +198,7 @@ func operations(logs []string, chain []grant.Revision) (ops []porcupine.Operatio
 				op.Return, op.Output = r.T, output{r.Code, r.Page}
 				counts[string(e.Kind)+" "+string(r.Code)]++
 				if p := made[e.Nonce]; e.Kind != opRead && (r.Code == "") != (p != nil) {
-					return nil, nil, fmt.Errorf("%s %s was answered %q, and the chain has it: %v", e.Kind, e.Nonce, r.Code, p != nil)
+					return nil, nil, fmt.Errorf("%s %s was answered %q, and the chain has it: %t", e.Kind, e.Nonce, string(r.Code), p != nil)
 				}
 			case made[e.Nonce] != nil && e.Kind != opRead:
 				op.Output = output{page: seenOf(made[e.Nonce])}
