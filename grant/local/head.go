@@ -52,10 +52,25 @@ func (b *box) head(ctx context.Context) (grant.Revision, place, error) {
 	if err != nil {
 		return grant.Revision{}, place{}, err
 	}
-	if there {
-		return b.climb(ctx, from)
+	if !there {
+		return b.lost(ctx, from)
 	}
-	return b.lost(ctx, from)
+	for {
+		rev, at, err := b.climb(ctx, from)
+		if !errors.Is(err, grant.ErrLockMissing) {
+			return rev, at, err
+		}
+		// What had a name has none any more: half a page was set aside. It was never the head.
+		if there, err = b.exists(from); err != nil {
+			return grant.Revision{}, place{}, err
+		}
+		if !there {
+			return b.lost(ctx, from)
+		}
+		if err := ctx.Err(); err != nil {
+			return grant.Revision{}, place{}, err
+		}
+	}
 }
 
 // lost finds the head when a page that was there is not: what came of it is an error, unless an operator has

@@ -7,6 +7,27 @@ import (
 	"github.com/stile-lock/stile/internal/vfs/vfstest"
 )
 
+// TestTornPageSetAsideMeanwhile: half a page that goes between two looks at it is no missing container.
+func TestTornPageSetAsideMeanwhile(t *testing.T) {
+	s := newSim(t, classes[1])
+	s.upTo(2)
+	name := "/e/containers/atlas/pages/" + place{1, 3}.name()
+	s.mem.Put(name, []byte("half"), 0o600)
+	seen := 0
+	store := s.store(s.mem, 9, func(op vfstest.Op) error {
+		if op.Kind == "open" && op.Name == name {
+			if seen++; seen == 1 {
+				return s.mem.Rename(name, "/e/aside")
+			}
+		}
+		return nil
+	})
+	head, err := store.Head(t.Context(), "atlas")
+	if err != nil || head.Page().Rev != 2 || seen == 0 {
+		t.Fatalf("head %v, %v; looked %d times", head.Ref(), err, seen)
+	}
+}
+
 // TestNextWriterVouchesForItsBase: a process dies when its page is there, and not on the disk; another builds on it,
 // and is told that this succeeded. Then the power fails.
 func TestNextWriterVouchesForItsBase(t *testing.T) {
