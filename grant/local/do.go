@@ -26,6 +26,9 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		}
 	}
 	if op == grant.OpAcquire {
+		if err := s.refusedAlready(ctx, b, r); err != nil {
+			return grant.Revision{}, false, err
+		}
 		nest, err := s.fenceOff(ctx, filepath.Join(s.root, nestingName), "the estate's containers")
 		if err != nil {
 			return grant.Revision{}, false, err
@@ -42,14 +45,8 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		ctx, behind = f.Context(), true
 	}
 	if r.Env == nil {
-		// Before any head is read: one that was read first could be older than what another process sees, and
-		// remembers, meanwhile.
-		seen, err := s.Witness(b.name)
-		if err != nil {
-			return grant.Revision{}, false, err
-		}
-		r.Env = func(ctx context.Context, _ grant.Revision) (grant.Env, error) {
-			return s.env(ctx, b, r.Command, behind, seen)
+		r.Env = func(ctx context.Context, head grant.Revision) (grant.Env, error) {
+			return s.env(ctx, b, r.Command, head, behind)
 		}
 	}
 	rev, replayed, err = grant.Do(ctx, s, r)
@@ -66,6 +63,27 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 	return rev, replayed, nil
 }
 
+// refusedAlready evaluates an acquire before the fence is taken for it: those who are refused, most of them while
+// somebody holds, then do not stand in the way of the release.
+func (s *Store) refusedAlready(ctx context.Context, b *box, r grant.Request) error {
+	if r.Env != nil || r.Anywhere || r.Since != (grant.Ref{}) {
+		return nil // it may have been done
+	}
+	head, err := s.Head(ctx, b.name)
+	if err != nil {
+		return nil //nolint:nilerr // grant.Do meets it again
+	}
+	now, err := s.Now(ctx)
+	if err != nil || head.Page().State != grant.StateHeld || now >= head.Page().Expiry || head.Page().Nonce == grant.MetaOf(r.Command).Nonce {
+		return err
+	}
+	env, err := s.env(ctx, b, r.Command, head, true)
+	if err == nil {
+		_, err = grant.Apply(head, r.Command, env)
+	}
+	return err
+}
+
 // assure makes a page that was found durable.
 func (b *box) assure(ctx context.Context, at grant.Ref) error {
 	_, p, err := b.find(ctx, at)
@@ -78,19 +96,36 @@ func (b *box) assure(ctx context.Context, at grant.Ref) error {
 	return b.settleDurably(p)
 }
 
-// env is what a command meets here.
-func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, behind bool, seen grant.Witness) (grant.Env, error) {
+// env is what a command meets here that is evaluated on head.
+func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, head grant.Revision, behind bool) (grant.Env, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return grant.Env{}, err
 	}
-	e := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: behind, Witness: seen}
+	e := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: behind}
+	if e.Witness, err = s.witnessFor(ctx, b, head); err != nil {
+		return grant.Env{}, err
+	}
 	if cmd.Op() == grant.OpAcquire {
 		if e.Elsewhere, err = s.heldBy(ctx, grant.MetaOf(cmd).By.Name, b.name, now); err != nil {
 			return grant.Env{}, err
 		}
 	}
 	return e, nil
+}
+
+// witnessFor is the witness to hold a head against. Another process of the user may have gone on since the head
+// was read, and written what it saw: that is no rollback. The swap will conflict.
+func (s *Store) witnessFor(ctx context.Context, b *box, head grant.Revision) (grant.Witness, error) {
+	w, err := s.Witness(b.name)
+	if err != nil || head.Page() == nil || grant.CheckWitness(head, w) == nil {
+		return w, err
+	}
+	now, _, err := b.head(ctx)
+	if err == nil && grant.CheckWitness(now, w) == nil {
+		return grant.Witness{}, nil
+	}
+	return w, nil // the witness says what is wrong
 }
 
 // heldBy lists the containers but one on which an agent holds a grant that has not expired. One that cannot

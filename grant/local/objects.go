@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stile-lock/stile/grant"
@@ -55,40 +56,66 @@ func (s *Store) Put(ctx context.Context, container string, kind grant.Kind, r io
 		return "", 0, err
 	}
 	dir := b.objects(kind)
-	for _, d := range []string{b.path(objectsName), dir} {
-		if err := s.mkdir(d, 0o777); err != nil {
-			return "", 0, err
-		}
+	if err := b.makeObjects(kind); err != nil {
+		return "", 0, err
 	}
-	sum, size := sha256.New(), int64(0)
-	temp, err := s.pending(b.path(pendingName), 0o666, true, func(f vfs.File) error {
+	sum, size, there := sha256.New(), int64(0), false
+	var digest grant.Digest
+	temp, err := s.pending(b.path(pendingName), 0o666, false, func(f vfs.File) (err error) {
 		size, err = io.Copy(io.MultiWriter(f, sum), &reader{ctx, r})
-		return err
+		if err != nil {
+			return err
+		}
+		digest = grant.Digest(hex.EncodeToString(sum.Sum(nil)))
+		if there = b.whole(filepath.Join(dir, string(digest)), digest); there {
+			return nil
+		}
+		return f.Sync()
 	})
-	if err != nil {
-		return "", 0, fmt.Errorf("store an object of %s: %w", display.Text(container), err)
+	if err == nil && there {
+		sweep.Remove(s.seams, temp)
+		err = s.seams.FS.SyncDir(dir) // whoever put it there may not have come to that
+	} else if err == nil {
+		err = b.place(temp, kind, digest)
 	}
-	digest := grant.Digest(hex.EncodeToString(sum.Sum(nil)))
-	if err := b.place(temp, dir, digest); err != nil {
+	if err != nil {
 		return "", 0, fmt.Errorf("store an object of %s: %w", display.Text(container), err)
 	}
 	return digest, size, nil
 }
 
-// place moves a synced file to an object's name. What is there already has the same bytes, or is damaged: so
-// replacing it takes nothing from anybody, and needs no hard links.
-func (b *box) place(temp, dir string, digest grant.Digest) error {
-	fsys := b.s.seams.FS
-	name := dir + string(filepath.Separator) + string(digest)
-	if b.whole(name, digest) {
-		sweep.Remove(b.s.seams, temp)
-		return fsys.SyncDir(dir) // whoever put it there may not have come to that
+// makeObjects makes the folders of a kind, once in a process: to find them is no proof that their names are on the
+// disk.
+func (b *box) makeObjects(kind grant.Kind) error {
+	if slices.Contains(b.s.recall(b.name).kinds, kind) {
+		return nil
 	}
+	for _, d := range []string{b.path(objectsName), b.objects(kind)} {
+		if err := b.s.mkdir(d, 0o777); err != nil {
+			return err
+		}
+	}
+	b.s.remember(b.name, func(m *memory) { m.kinds = append(slices.Clone(m.kinds), kind) })
+	return nil
+}
+
+// place moves a synced file to an object's name. What is there already is damaged: so replacing it takes nothing
+// from anybody, and needs no hard links.
+func (b *box) place(temp string, kind grant.Kind, digest grant.Digest) error {
+	fsys, dir := b.s.seams.FS, b.objects(kind)
+	name := filepath.Join(dir, string(digest))
 	if info, err := fsys.Lstat(name); err == nil && !info.Mode.IsRegular() {
 		sweep.Remove(b.s.seams, temp)
 		return fmt.Errorf("%s: %w", display.Text(name), errOdd)
 	}
-	if err := fsys.Rename(temp, name); err != nil {
+	err := fsys.Rename(temp, name)
+	if errors.Is(err, fs.ErrNotExist) { // the folder went since it was made: a backup was put in its place
+		b.s.remember(b.name, func(m *memory) { m.kinds = nil })
+		if err = b.makeObjects(kind); err == nil {
+			err = fsys.Rename(temp, name)
+		}
+	}
+	if err != nil {
 		sweep.Remove(b.s.seams, temp)
 		return err
 	}
@@ -119,7 +146,7 @@ func (s *Store) Get(ctx context.Context, container string, kind grant.Kind, dige
 	if err := b.there(); err != nil {
 		return nil, err
 	}
-	f, err := b.openObject(b.objects(kind)+string(filepath.Separator)+string(digest), digest)
+	f, err := b.openObject(filepath.Join(b.objects(kind), string(digest)), digest)
 	if err != nil {
 		return nil, fmt.Errorf("open an object of %s: %w", display.Text(container), err)
 	}

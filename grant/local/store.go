@@ -54,11 +54,12 @@ var (
 
 // memory is what the process knows of a container. Only what it has seen stands in it.
 type memory struct {
-	folders bool    // were there, and were folders
-	top     place   // the highest place that was seen; zero when none was
-	hint    place   // what the hint file says, or the file's last writer in this process wrote
-	dirty   []place // published, and not known to be on the disk
-	noLinks bool    // link() does not work there
+	folders bool         // were there, and were folders
+	top     place        // the highest place that was seen; zero when none was
+	hint    place        // what the hint file says, or the file's last writer in this process wrote
+	dirty   []place      // published, and not known to be on the disk
+	kinds   []grant.Kind // whose objects' folders are there, durably
+	noLinks bool         // link() does not work there
 }
 
 // Open gives the store in an estate's folder. It makes nothing; the first container makes its folders.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -89,5 +90,86 @@ func TestRestoreUnderARunningProcess(t *testing.T) {
 	}
 	if is, err := e.open().Read(t.Context(), "atlas", grant.Ref{Epoch: 2, Rev: 42}); err != nil || is.Hash() != rev.Hash() {
 		t.Errorf("the epoch's first page: %v", err)
+	}
+}
+
+// A page that is missing where the head is looked for is a block, and a restore goes on above all that is left.
+func TestGapBlocks(t *testing.T) {
+	e := newEstate(t)
+	for i := range 5 {
+		e.do(e.open(), e.petition(fmt.Sprint("agent", i)))
+	}
+	if err := os.Remove(e.path("pages", place{1, 4}.name())); err != nil {
+		t.Fatal(err)
+	}
+	var blocked *BlockError
+	if _, err := e.open().Head(t.Context(), "atlas"); !errors.As(err, &blocked) || !strings.Contains(err.Error(), place{1, 4}.name()) {
+		t.Fatalf("with a gap: %v", err)
+	}
+	rev, _, err := e.open().Restore(t.Context(), grant.Restore{Meta: e.meta(grant.Operator("olga")), Reason: "a page is missing"})
+	if err != nil || rev.Page().Epoch != 2 || rev.Page().Rev <= 6 {
+		t.Fatalf("restored: %v, %v", rev.Ref(), err)
+	}
+	e.do(e.open(), e.petition("later"))
+}
+
+// Another process of the user goes on between this one's look at the head and its look at the witness: no rollback.
+func TestWitnessOfAnotherProcess(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	e.do(s, e.petition("anna"))
+	stale, err := s.Head(t.Context(), "atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.do(e.open(), e.petition("ben"))
+	b, err := s.box("atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := e.petition("carl")
+	env, err := s.env(t.Context(), b, cmd, stale, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := grant.Apply(stale, cmd, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Swap(t.Context(), stale.Ref(), next); !errors.Is(err, grant.ErrConflict) {
+		t.Errorf("a swap on the old head: %v", err)
+	}
+}
+
+// Many processes of one user, each with the others' witness: all go through.
+func TestWitnessAmongProcesses(t *testing.T) {
+	e := newEstate(t)
+	const n, each = 4, 10
+	var stores []*Store
+	var cmds [][]grant.Touch
+	for i := range n {
+		who := fmt.Sprint("agent", i)
+		e.do(e.open(), e.petition(who))
+		stores, cmds = append(stores, e.open()), append(cmds, nil)
+		for range each {
+			cmds[i] = append(cmds[i], grant.Touch{Meta: e.meta(grant.Agent(who))})
+		}
+	}
+	errs := make(chan error)
+	for i := range n {
+		go func() {
+			var err error
+			for _, cmd := range cmds[i] {
+				if _, _, derr := stores[i].Do(context.Background(), grant.Request{Command: cmd}); err == nil {
+					err = derr
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
 	}
 }
