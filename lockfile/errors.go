@@ -3,12 +3,11 @@ package lockfile
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/stile-lock/stile/internal/commit"
+	"github.com/stile-lock/stile/internal/display"
 )
 
 // What an error of this package can match with errors.Is. An error of the system (no space, no
@@ -92,7 +91,7 @@ func (l *lock) lost() error {
 func (l *lock) unlockCommand(force bool) string {
 	cmd := l.hint
 	if cmd == "" {
-		cmd = "stile unlock " + shellWord(l.path)
+		cmd = "stile unlock " + display.ShellWord(l.path)
 	}
 	if !force {
 		return cmd
@@ -101,40 +100,4 @@ func (l *lock) unlockCommand(force bool) string {
 		return before + "unlock --force" + after
 	}
 	return cmd + " --force"
-}
-
-// shellWord quotes s for the system's shell where it needs quoting: a POSIX shell, or on Windows any.
-func shellWord(s string) string {
-	if runtime.GOOS == "windows" {
-		return windowsWord(s)
-	}
-	return posixWord(s)
-}
-
-const plainInShells = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
-
-// posixWord gives control characters, which have no place on a terminal, in $'…' form.
-func posixWord(s string) string {
-	if escaped := escape(s); escaped != s {
-		return "$'" + strings.ReplaceAll(escaped, "'", `\'`) + "'"
-	}
-	if s != "" && strings.Trim(s, plainInShells) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// windowsWord has nothing to escape: no name there has a quotation mark or a control character in it. What a
-// terminal might take for more than a letter is shown as a question mark, which no name has either.
-func windowsWord(s string) string {
-	if s != "" && strings.Trim(s, plainInShells+`\~`) == "" {
-		return s
-	}
-	shown := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == '"' {
-			return '?'
-		}
-		return r
-	}, s)
-	return `"` + shown + `"`
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/internal/format"
 	"github.com/stile-lock/stile/internal/proc"
 	"github.com/stile-lock/stile/internal/seam"
@@ -367,24 +368,8 @@ func TestHeldErrorText(t *testing.T) {
 	if !strings.HasPrefix(text, "lock "+volume+filepath.FromSlash("/d/"+strings.Repeat("a", 29)+".../it's.lock")+" is held by pid 1234567 on "+strings.Repeat("h", 29)+"... (") {
 		t.Errorf("it begins %q", text)
 	}
-	if !strings.Contains(text, "stile unlock --force "+shellWord(volume+filepath.FromSlash(path))) || bytes.ContainsAny([]byte(text), "\x1b\x07") {
+	if !strings.Contains(text, "stile unlock --force "+display.ShellWord(volume+filepath.FromSlash(path))) || bytes.ContainsAny([]byte(text), "\x1b\x07") {
 		t.Errorf("it reads %q", text)
-	}
-}
-
-func TestShellWord(t *testing.T) {
-	for in, want := range map[string][2]string{
-		"/a/b-1.json":  {"/a/b-1.json", "/a/b-1.json"},
-		"":             {"''", `""`},
-		"a b":          {"'a b'", `"a b"`},
-		"it's":         {`'it'\''s'`, `"it's"`},
-		`C:\d\f~1.txt`: {`$'C:\\d\\f~1.txt'`, `C:\d\f~1.txt`},
-		"a\x1bb'c":     {`$'a\x1bb\'c'`, `"a?b'c"`},
-		"a$b":          {"'a$b'", `"a$b"`},
-	} {
-		if got := [2]string{posixWord(in), windowsWord(in)}; got != want {
-			t.Errorf("%q is %q, want %q", in, got, want)
-		}
 	}
 }
 

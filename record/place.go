@@ -60,6 +60,8 @@ func checkedPlace(path string, text []byte) (place, error) {
 	switch {
 	case first == len(text):
 		return place{}, badFile(path, text, int64(first), "no JSON array: the file is empty")
+	case bytes.HasPrefix(text, byteOrderMark):
+		return place{}, badFile(path, text, 0, "no JSON array: it begins with a byte order mark")
 	case text[first] != '[':
 		return place{}, badFile(path, text, int64(first), "no JSON array: it begins with %q", text[first])
 	}
@@ -75,6 +77,9 @@ func checkedPlace(path string, text []byte) (place, error) {
 	}
 	return linePlace(text, last), nil
 }
+
+// byteOrderMark is what some editors put before a text. JSON has no place for it.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // tailOf finds the closing bracket and the last byte before it that is no blank.
 func tailOf(text []byte) (end, last int, ok bool) {

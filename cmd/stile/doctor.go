@@ -17,22 +17,29 @@ func doctorVerb() verb {
 	return verb{
 		name:     "doctor",
 		brief:    "test what a folder's filesystem can do",
-		synopsis: "[--json] [DIR]",
+		synopsis: "[--json] [--estate DIR] [DIR]",
 		detail: `Tests the folder itself (by default the current one), with real files and a second
 process, and says which of the three ways over the fence are safe there: the
 kernel lock ('stile run'), the lock file and the grant. It leaves nothing behind.
+It also says which estate the commands begun there use, and why.
 
 Exit code: 0 when all three are safe; 1 when the tests could not be made; 2 when
 one is unsafe or works with a caveat.`,
 		examples: `stile doctor
 stile doctor --json /mnt/shared | jq .kernel_lock.verdict`,
-		options: func() []option {
-			var asJSON bool
-			return []option{boolOption("json", "print JSON", &asJSON)}
-		},
+		options:  func() []option { return new(doctorFlags).options() },
 		operands: "DIR",
 		run:      cmdDoctor,
 	}
+}
+
+type doctorFlags struct {
+	json   bool
+	estate string
+}
+
+func (f *doctorFlags) options() []option {
+	return []option{estateOption(&f.estate), boolOption("json", "print JSON", &f.json)}
 }
 
 // check is one thing that was tried.
@@ -55,28 +62,36 @@ type diagnosis struct {
 	KernelLock verdict `json:"kernel_lock"`
 	LockFile   verdict `json:"lock_file"`
 	Grant      verdict `json:"grant"`
+
+	Estate    *estateInUse `json:"estate"`
+	EstateErr *errorObject `json:"estate_error,omitempty"`
 }
 
 func cmdDoctor(args []string) int {
-	var asJSON bool
-	p, err := parse(args, []option{boolOption("json", "", &asJSON)}, false)
+	var f doctorFlags
+	p, err := parse(args, f.options(), false)
 	if err != nil {
-		return fail(err, asJSON || wantsJSON(args))
+		return fail(err, f.json || wantsJSON(args))
 	}
 	dir, err := onePath(p)
 	if err != nil {
-		return fail(err, asJSON)
+		return fail(err, f.json)
 	}
 	d, err := diagnose(dir)
 	if err != nil {
-		f := classify(err)
-		report(os.Stdout, f, asJSON)
+		report(os.Stdout, classify(err), f.json)
 		return exitFailed
 	}
-	if asJSON {
+	in, refused := lookForEstate(f.estate, dir)
+	d.Estate = in
+	if refused != nil {
+		d.EstateErr = newErrorObject(refused)
+	}
+	if f.json {
 		printJSON(os.Stdout, d)
 	} else {
 		d.print()
+		fmt.Printf("estate       %s\n", estateText(in, refused))
 	}
 	for _, v := range []verdict{d.KernelLock, d.LockFile, d.Grant} {
 		if v.Verdict != "safe" {

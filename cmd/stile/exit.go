@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stile-lock/stile/dispatch"
+	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/kernlock"
 	"github.com/stile-lock/stile/lockfile"
 	"github.com/stile-lock/stile/record"
@@ -109,11 +111,30 @@ var knownFailures = [...]struct {
 	{record.ErrNotRegular, exitBadFile, "not_a_regular_file", "only plain files can be changed"},
 	{record.ErrFormat, exitBadFile, "bad_format", "nothing was changed; mend the file at the place named"},
 	{record.ErrRecord, exitBadFile, "bad_record", "mend it at the place named"},
+	{lockfile.ErrLost, exitLost, "lock_lost", "an operator removed the lock by force; look at what was done meanwhile"},
+	{dispatch.ErrLog, exitBadFile, "unreadable_log", "nothing was changed; mend the file at the place named"},
+	{dispatch.ErrNewerBoard, exitBadFile, "newer_board", "use the stile that wrote it; nothing was changed"},
+	{dispatch.ErrBoard, exitBadFile, "unreadable_board", "nothing was changed; mend the file at the place named, or move it away and run 'stile board repair --agent NAME'"},
+	{dispatch.ErrNoDispatch, exitNoFolder, "no_such_dispatch", "'stile dispatch list' shows those that there are"},
+	{dispatch.ErrDuplicate, exitBadFile, "duplicate_dispatch", "nothing was changed; give one of them another id in the log"},
+	{dispatch.ErrClosed, exitBadFile, "already_closed", "nothing was changed; 'stile dispatch show' has what came of it"},
+	{dispatch.ErrText, exitUsage, "bad_text", "texts are UTF-8, at most 64 KiB; put more into a file and name that"},
 	{lockfile.ErrBusy, exitHeld, "lock_busy", "try again in a moment"},
 	{lockfile.ErrHeld, exitHeld, "lock_held", ""}, // the message names the command that clears it
 	{lockfile.ErrChanged, exitHeld, "lock_changed", "nothing was removed; see who holds it now with 'stile status'"},
 	{lockfile.ErrKernelLock, exitBadFile, "kernel_lock", "it is free as soon as its holder ends; see who that is with 'stile status'"},
 	{lockfile.ErrNotLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
 	{lockfile.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
+	{estate.ErrNone, exitNoFolder, "no_estate", "'stile init' makes one; --estate DIR or STILE_ESTATE names one"},
+	{estate.ErrMissing, exitNoFolder, "no_estate", "'stile init' with the same name makes it"},
+	{estate.ErrTwo, exitBadFile, "two_estates", "name the one that is meant: --estate DIR, or STILE_ESTATE for all commands; nothing was changed"},
+	{estate.ErrNotEstate, exitBadFile, "not_an_estate", "'stile init' makes it one; --estate DIR names another"},
+	{estate.ErrForeign, exitBadFile, "foreign_estate", "if you trust whoever owns it, name it: --estate DIR, or STILE_ESTATE"},
+	{estate.ErrNewer, exitBadFile, "newer_estate", "use the stile that wrote it; nothing was changed"},
+	{estate.ErrLink, exitBadFile, "link", "nothing in an estate may be a symbolic link; look at what lies there, it was not followed"},
+	{estate.ErrDamaged, exitBadFile, "damaged_estate", "look at what lies there; nothing was changed"},
+	{estate.ErrName, exitUsage, "bad_name", "1 to 240 bytes, printable, as the name of one folder on every system: no / \\ < > : \" | ? *"},
+	{estate.ErrTaken, exitUsage, "bad_name", "write it as it is there, or choose another"},
+	{estate.ErrNoAgent, exitNoFolder, "no_such_agent", "'stile dispatch list' shows the agents that there are; 'stile dispatch open' makes one"},
 	{kernlock.ErrUsage, exitUsage, "usage", "--help shows the flags"},
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 
@@ -46,6 +47,14 @@ func systemHelper(args []string) bool {
 		k, err := unix.Read(n, b)
 		must(err)
 		fmt.Print(string(b[:k]))
+	case "peak":
+		// peak CMD ARGS…: runs CMD and says on stderr how much memory it had at most, in the unit of
+		// getrusage. Of a process that a test starts itself that would be the test's own: on Linux the
+		// child begins as its parent.
+		cmd := exec.Command(args[1], args[2:]...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		must(cmd.Run())
+		fmt.Fprintln(os.Stderr, "peak", cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
 	case "editor":
 		editor()
 	default:

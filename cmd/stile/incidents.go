@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/stile-lock/stile/internal/display"
@@ -15,22 +14,16 @@ import (
 )
 
 type incidentFlags struct {
-	json, exact bool
-	last        int
+	json, exact, follow bool
+	last                int
 }
 
 func (f *incidentFlags) options() []option {
 	return []option{
-		{names: "n,lines", arg: "N", help: "only the last N", set: func(v string) error {
-			n, err := strconv.ParseUint(v, 10, 31)
-			if err != nil {
-				return usagef("-n needs a whole number, not %q", v)
-			}
-			f.last = int(n)
-			return nil
-		}},
+		lastOption(&f.last),
 		boolOption("exact", "PATH itself is the lock file", &f.exact),
 		boolOption("json", "print JSON", &f.json),
+		boolOption("f,follow", "go on: show those that come from now on, until interrupted", &f.follow),
 	}
 }
 
@@ -38,10 +31,13 @@ func incidentsVerb() verb {
 	return verb{
 		name:     "incidents",
 		brief:    "show the waits that ran out",
-		synopsis: "[-n N] [--json] [--exact] [PATH]",
+		synopsis: "[-n N] [--follow] [--json] [--exact] [PATH]",
 		detail: `Shows the incidents of one file, or of every file in a folder (by default the
 current one) and below: who waited, how long, and who was in the way. The newest
 comes last. Only a wait that ran out leaves an incident; 'run -n' never does.
+
+With --follow it goes on and shows each incident as it comes, until it is interrupted
+or nobody reads on. Under --json it then prints one object a line.
 
 Exit code: 0; 1 when PATH cannot be read; 2 when a file below it cannot.`,
 		examples: `stile incidents notes.json
@@ -66,7 +62,7 @@ type incidentRow struct {
 }
 
 func cmdIncidents(args []string) int {
-	f := incidentFlags{last: -1}
+	var f incidentFlags
 	p, err := parse(args, f.options(), false)
 	if err != nil {
 		return fail(err, f.json || wantsJSON(args))
@@ -75,20 +71,13 @@ func cmdIncidents(args []string) int {
 	if err != nil {
 		return fail(err, f.json)
 	}
-	out := incidentsOut{Incidents: []incidentRow{}}
-	st, statErr := os.Stat(path)
-	folder := statErr == nil && st.IsDir() && !f.exact
-	if folder {
-		err = out.addFolder(path)
-	} else {
-		err = out.add(path, kernlock.Options{Exact: f.exact})
+	if f.follow {
+		return followIncidents(path, &f)
 	}
+	out, err := incidentsIn(path, f.exact)
 	if err != nil {
 		return fail(err, f.json)
 	}
-	sort.SliceStable(out.Incidents, func(i, j int) bool {
-		return out.Incidents[i].RecordedAt.Before(out.Incidents[j].RecordedAt)
-	})
 	if f.last >= 0 && len(out.Incidents) > f.last {
 		out.Incidents = out.Incidents[len(out.Incidents)-f.last:]
 	}
@@ -102,6 +91,24 @@ func cmdIncidents(args []string) int {
 	}
 	out.print(path)
 	return code
+}
+
+// incidentsIn reads the incidents of a file, or of all below a folder, the newest last.
+func incidentsIn(path string, exact bool) (*incidentsOut, error) {
+	out := &incidentsOut{Incidents: []incidentRow{}}
+	st, err := os.Stat(path)
+	if err == nil && st.IsDir() && !exact {
+		err = out.addFolder(path)
+	} else {
+		err = out.add(path, kernlock.Options{Exact: exact})
+	}
+	if err != nil {
+		return nil, err
+	}
+	sort.SliceStable(out.Incidents, func(i, j int) bool {
+		return out.Incidents[i].RecordedAt.Before(out.Incidents[j].RecordedAt)
+	})
+	return out, nil
 }
 
 func (out *incidentsOut) add(target string, opts kernlock.Options) error {
@@ -154,14 +161,7 @@ func (out *incidentsOut) print(path string) {
 	} else {
 		rows := [][]string{{"WHEN", "FILE", "WAITED", "WAITER", "IN THE WAY"}}
 		for i := range out.Incidents {
-			in := &out.Incidents[i]
-			rows = append(rows, []string{
-				clock(in.RecordedAt),
-				display.Text(filepath.Base(in.Target)),
-				fmt.Sprintf("%.3f s", in.Waiter.WaitedSeconds),
-				fmt.Sprintf("%s %s (pid %d)", display.Text(in.Waiter.AgentID), display.Text(in.Waiter.Operation), in.Waiter.PID),
-				inTheWay(&in.Incident),
-			})
+			rows = append(rows, incidentCells(&out.Incidents[i]))
 		}
 		printTable(os.Stdout, rows)
 	}

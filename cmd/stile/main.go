@@ -37,6 +37,9 @@ func stile(args []string) int {
 	if !ok {
 		return unknownVerb(name, os.Stderr)
 	}
+	if v.subs != nil {
+		return runGroup(&v, rest)
+	}
 	if asksHelp(&v, rest) {
 		v.printHelp(os.Stdout)
 		return 0

@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files: scriptsFor(t),
 		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"STILE_AGENT", "LOOPX_AGENT_ID", "STILE_HELD", "SHELL"} {
+			for _, name := range []string{"STILE_AGENT", "LOOPX_AGENT_ID", "STILE_HELD", "STILE_ESTATE", "SHELL"} {
 				e.Setenv(name, "")
 			}
 			return nil

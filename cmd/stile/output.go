@@ -30,6 +30,9 @@ type errorObject struct {
 	// Of a lock that is held under -n.
 	Duplicate *kernlock.Duplicate `json:"duplicate,omitempty"`
 
+	// Of a dispatch that is in the log although not all was done.
+	Dispatch string `json:"dispatch,omitempty"`
+
 	// Of a lock file that was not removed.
 	LockFileHolder *lockFileHolder `json:"holder,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/kernlock"
 )
 
@@ -209,10 +210,10 @@ func openTarget(name string, o kernlock.Options) (*kernlock.Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if estate := estateOf(h.Target()); estate != "" {
+	if in := estate.Of(h.Target()); in != "" {
 		return nil, &failure{exit: exitBadFile, code: "under_agents",
-			hint: "what lies under agents/ is changed by the program that keeps the estate, not under a kernel lock",
-			err:  fmt.Errorf("lock %s: it belongs to the estate %s, whose agents are guarded by lock files", h.Target(), estate)}
+			hint: "what lies under agents/ is changed by 'stile dispatch' and 'stile board', not under a kernel lock",
+			err:  fmt.Errorf("lock %s: it belongs to the estate %s, whose agents are guarded by lock files", h.Target(), in)}
 	}
 	if err := refuseNested(h); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/stile-lock/stile/kernlock"
@@ -29,23 +28,6 @@ func refuseNested(h *kernlock.Handle) error {
 	return &failure{exit: exitUsage, code: "reentrant",
 		hint: "the lock is held already: run the command without another 'stile run'",
 		err:  fmt.Errorf("lock %s: held by the 'stile run' that this command runs under", h.Target())}
-}
-
-// estateOf gives the folder of the estate whose agents/ canonical lies in, or
-// "". There the lock file family rules.
-func estateOf(canonical string) string {
-	for dir := filepath.Dir(canonical); ; {
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return ""
-		}
-		if filepath.Base(dir) == "agents" {
-			if _, err := os.Lstat(filepath.Join(parent, "estate.json")); err == nil {
-				return parent
-			}
-		}
-		dir = parent
-	}
 }
 
 // statusOf looks at the lock of h without taking it.

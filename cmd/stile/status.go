@@ -11,16 +11,19 @@ import (
 	"time"
 
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/kernlock"
 	"github.com/stile-lock/stile/lockfile"
 )
 
 type statusFlags struct {
 	json, exact bool
+	estate      string
 }
 
 func (f *statusFlags) options() []option {
 	return []option{
+		estateOption(&f.estate),
 		boolOption("exact", "PATH itself is the lock file", &f.exact),
 		boolOption("json", "print JSON", &f.json),
 	}
@@ -30,7 +33,7 @@ func statusVerb() verb {
 	return verb{
 		name:     "status",
 		brief:    "show who holds the lock of a file, or the locks in a folder",
-		synopsis: "[--json] [--exact] [PATH]",
+		synopsis: "[--json] [--exact] [--estate DIR] [PATH]",
 		detail: `Shows the lock of one file in detail, or every lock in a folder (by default the
 current one) and below as a table. Nothing is taken, changed or repaired to find
 it, so it works on read-only folders too.
@@ -38,6 +41,8 @@ it, so it works on read-only folders too.
 Of a kernel lock, the kernel alone decides who holds; the record says who took it
 last. Of a lock file, the file says who holds, and status whether that process
 lives. The lock of a folder itself lies beside it: 'stile status --exact FOLDER.lock'.
+
+Of a folder it says besides which estate the commands begun there use, and why.
 
 Exit code: 0; 1 when PATH cannot be read; 2 when an entry of the folder cannot.`,
 		examples: `stile status notes.json
@@ -49,10 +54,11 @@ stile status --json ~/shared | jq '.locks[] | select(.kernel == "held")'`,
 	}
 }
 
-// folderStatus is the JSON of a folder. What an estate would fill is there
+// folderStatus is the JSON of a folder. What containers would fill is there
 // from the start, so that readers need not change.
 type folderStatus struct {
-	Estate     *string            `json:"estate"`
+	Estate     *estateInUse       `json:"estate"`
+	EstateErr  *errorObject       `json:"estate_error,omitempty"` // why the one in reach would not be used
 	Locks      []*kernlock.Report `json:"locks"`
 	LockFiles  []lockFileStatus   `json:"lock_files"`
 	Containers []struct{}         `json:"containers"`
@@ -124,7 +130,7 @@ func folderStatusOf(dir string, f *statusFlags) int {
 			out.Errors = append(out.Errors, pathError{Path: r.LockPath, Code: f.code, Message: display.Text(err.Error())})
 			return nil
 		}
-		if estateOf(r.Target) == "" || r.Content == kernlock.ContentRecord {
+		if estate.Of(r.Target) == "" || r.Content == kernlock.ContentRecord {
 			out.Locks = append(out.Locks, r)
 		}
 		return nil
@@ -146,6 +152,11 @@ func folderStatusOf(dir string, f *statusFlags) int {
 	if err != nil {
 		return fail(err, f.json)
 	}
+	in, refused := lookForEstate(f.estate, dir)
+	out.Estate = in
+	if refused != nil {
+		out.EstateErr = newErrorObject(refused)
+	}
 	code := 0
 	if len(out.Errors) > 0 {
 		code = exitProblem
@@ -154,6 +165,7 @@ func folderStatusOf(dir string, f *statusFlags) int {
 		printJSON(os.Stdout, out)
 		return code
 	}
+	fmt.Printf("estate  %s\n", estateText(in, refused))
 	for _, e := range out.Errors {
 		printFailure(os.Stderr, e.Path+": "+e.Message, "")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/kernlock"
 	"github.com/stile-lock/stile/lockfile"
 )
@@ -55,7 +56,7 @@ func lockFileStatusOf(s lockfile.State) lockFileStatus {
 // lockFileOf gives the status of a file's lock if that is one of the lock file family: by its content,
 // or by lying under an estate's agents, where an unreadable one is of this family too.
 func lockFileOf(report *kernlock.Report) (lockfile.State, bool) {
-	if report.Content != kernlock.ContentOther && estateOf(report.Target) == "" {
+	if report.Content != kernlock.ContentOther && estate.Of(report.Target) == "" {
 		return lockfile.State{}, false
 	}
 	s, err := lockfile.Status(report.Target, lockfile.Options{})
@@ -75,7 +76,7 @@ func surveyLockFiles(ctx context.Context, dir string, visit func(lockfile.State)
 		if err != nil || !s.Locked || s.LockPath != path {
 			return nil //nolint:nilerr // a kernel lock's file, or gone since
 		}
-		if s.Holder.State != lockfile.Unreadable || estateOf(s.Path) != "" {
+		if s.Holder.State != lockfile.Unreadable || estate.Of(s.Path) != "" {
 			visit(s)
 		}
 		return nil

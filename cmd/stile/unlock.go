@@ -65,20 +65,27 @@ func cmdUnlock(args []string) int {
 	if report, err := kernlock.Status(path, kernlock.Options{}); err == nil && kernelRules(report) {
 		return kernelUnlock(report, f.json)
 	}
+	return removeLock(path, &f, func(show func(lockfile.State)) (lockfile.Unlocked, error) {
+		return lockfile.Unlock(context.Background(), path, lockfile.UnlockOptions{Force: f.force, Show: show})
+	})
+}
+
+// removeLock unlocks the file at path, and says what came of it.
+func removeLock(path string, f *unlockFlags, unlock func(show func(lockfile.State)) (lockfile.Unlocked, error)) int {
 	// The holder is shown before anything is removed. What is left for a program on stdout is one object.
 	out := os.Stdout
 	if f.json {
 		out = os.Stderr
 	}
-	done, err := lockfile.Unlock(context.Background(), path, lockfile.UnlockOptions{Force: f.force, Show: func(s lockfile.State) {
+	done, err := unlock(func(s lockfile.State) {
 		fmt.Fprintf(out, "%s: held by %s\n", display.Text(s.LockPath), s.Holder)
-	}})
+	})
 	if err == nil && !done.State.Locked {
 		// A folder that is not there has no locks, but is a slip rather than an answer.
 		_, err = os.Stat(filepath.Dir(done.State.Path))
 	}
 	if err != nil {
-		return failUnlock(path, err, done, &f)
+		return failUnlock(path, err, done, f)
 	}
 	if f.json {
 		printJSON(os.Stdout, &unlockResult{lockFileStatusOf(done.State), done.Removed})

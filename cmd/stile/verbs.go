@@ -16,6 +16,7 @@ type verb struct {
 	options  func() []option
 	operands string // what completion offers: "FILE", "DIR" or words
 	run      func(args []string) int
+	subs     func() []verb // of a group, which has these in place of run
 }
 
 // verbs is made on demand: nothing is built at start-up for the verbs that
@@ -27,6 +28,9 @@ func verbs() []verb {
 		appendVerb(),
 		statusVerb(),
 		unlockVerb(),
+		initVerb(),
+		dispatchVerb(),
+		boardVerb(),
 		incidentsVerb(),
 		doctorVerb(),
 		demoVerb(),
@@ -46,6 +50,12 @@ func findVerb(name string) (verb, bool) {
 		return appendVerb(), true
 	case "unlock":
 		return unlockVerb(), true
+	case "init":
+		return initVerb(), true
+	case "dispatch":
+		return dispatchVerb(), true
+	case "board":
+		return boardVerb(), true
 	case "status":
 		return statusVerb(), true
 	case "incidents":
@@ -122,6 +132,9 @@ func cmdHelp(args []string, out, errw io.Writer) int {
 	v, ok := findVerb(args[0])
 	if !ok {
 		return unknownVerb(args[0], errw)
+	}
+	if v.subs != nil {
+		return helpGroup(&v, args[1:], out)
 	}
 	v.printHelp(out)
 	return 0

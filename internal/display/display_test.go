@@ -48,3 +48,19 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestShellWord(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"/a/b-1.json":  {"/a/b-1.json", "/a/b-1.json"},
+		"":             {"''", `""`},
+		"a b":          {"'a b'", `"a b"`},
+		"it's":         {`'it'\''s'`, `"it's"`},
+		`C:\d\f~1.txt`: {`$'C:\\d\\f~1.txt'`, `C:\d\f~1.txt`},
+		"a\x1bb'c":     {`$'a\x1bb\'c'`, `"a?b'c"`},
+		"a$b":          {"'a$b'", `"a$b"`},
+	} {
+		if got := [2]string{posixWord(in), windowsWord(in)}; got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+}
