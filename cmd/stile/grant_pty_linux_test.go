@@ -132,7 +132,22 @@ func TestGrantRunStopAndContinue(t *testing.T) {
 	x.expect(`code=0\r\n`)
 	ended(t, wrapper)
 	ended(t, command)
-	x.types("exit\n")
+
+	// One that does not read, and so never asks for the terminal, has it again all the same.
+	must0(t, dir, "grant", "land", "atlas", "--empty", "none", "--agent", "ada")
+	must0(t, dir, "grant", "release", "atlas", "--agent", "ada")
+	x.types("stile grant run atlas --agent ada -- sleep 60\n")
+	x.expect(`grant 2 on atlas until `)
+	wrapper = childOf(t, x.cmd.Process.Pid)
+	until(t, "the command runs", func() bool { return len(children(wrapper)) == 1 && name(children(wrapper)[0]) == "sleep" })
+	command = children(wrapper)[0]
+	x.types("\x1a")
+	x.expect(`Stopped`)
+	x.types("fg\n")
+	until(t, "both go on", func() bool { return procState(wrapper) != 'T' && procState(command) != 'T' && hasTerminal(t, command) })
+	x.types("\x03")
+	x.expect(`grant 2 on atlas stays with ada`)
+	x.types("exit 0\n")
 	x.exits(0)
 }
 
