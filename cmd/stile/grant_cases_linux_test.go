@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,40 @@ func TestGrantRunKilled(t *testing.T) {
 	must0(t, dir, "grant", "land", "atlas", "--empty", "none", "--agent", "ada")
 	must0(t, dir, "grant", "release", "atlas", "--agent", "ada")
 	must0(t, dir, "grant", "acquire", "atlas", "--agent", "bob")
+}
+
+// A full disk is named as such, whether it is the estate's or the sessions', and what there was is whole.
+func TestGrantOnAFullDisk(t *testing.T) {
+	for _, full := range []string{"estate", "state"} {
+		t.Run(full, func(t *testing.T) {
+			dir, disk := atlas(t), smallMount(t, "size=512k")
+			t.Setenv(map[string]string{"estate": estateVariable, "state": "XDG_STATE_HOME"}[full], filepath.Join(disk, "e"))
+			if full == "estate" {
+				must0(t, dir, "init")
+				must0(t, dir, "grant", "create", "atlas", "--operator", "olga")
+			} else {
+				must0(t, dir, "grant", "petition", "atlas", "--agent", "zoe") // makes the folders
+				must0(t, dir, "grant", "withdraw", "atlas", "--agent", "zoe")
+			}
+			fill(t, disk)
+			before := prints(t, dir, "grant", "history", "atlas", "--json")
+			code, said := stileExit(t, dir, "grant", "acquire", "atlas", "--agent", "ada")
+			if code != exitFailed || !strings.Contains(said, "no space left") || !strings.Contains(said, "hint: free some space") || strings.Contains(strings.ToLower(said), "held") {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+			if code, said := stileExit(t, dir, "grant", "run", "-w", "0", "atlas", "--agent", "ada", "--", "true"); code != exitNoSpace {
+				t.Errorf("run: exit code %d: %s", code, said)
+			}
+			if after := prints(t, dir, "grant", "history", "atlas", "--json"); after != before {
+				t.Errorf("was %s\nis  %s", before, after)
+			}
+			if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
+				t.Fatal(err)
+			}
+			must0(t, dir, "grant", "acquire", "atlas", "--agent", "ada")
+			must0(t, dir, "grant", "history", "atlas", "--verify")
+		})
+	}
 }
 
 // Status of many containers reads each once, and writes nothing.

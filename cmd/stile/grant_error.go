@@ -144,6 +144,10 @@ func (f *grantFlags) classify(err error) *failure {
 	}
 	var block *local.BlockError
 	switch {
+	case fl.code == "no_space", fl.code == "quota_exceeded":
+		fl.hint = "free some space, and repeat it; nothing was changed"
+	case fl.code == "read_only_filesystem":
+		fl.hint = "the estate, and the folder for sessions, must be on filesystems that can be written; nothing was changed"
 	case errors.As(err, &block):
 		fl.hint = block.Hint + " (an operator's: what cannot be read is set aside, and kept)"
 	case fl.code == string(grant.CodeRollback):
