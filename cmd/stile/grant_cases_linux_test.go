@@ -163,6 +163,41 @@ func TestGrantRunKilled(t *testing.T) {
 	must0(t, dir, "grant", "acquire", "atlas", "--agent", "bob")
 }
 
+// Runs that wait get in one after another, in the order of their petitions.
+func TestGrantRunsInTurn(t *testing.T) {
+	dir := atlas(t)
+	must0(t, dir, "grant", "acquire", "atlas", "--agent", "first")
+	var all []*running
+	for i := range 6 {
+		agent := fmt.Sprintf("agent-%d", i)
+		all = append(all, start(t, dir, "stile", "grant", "run", "atlas", "--agent", agent, "--", "stile", "grant", "land", "atlas", "--empty", agent))
+		until(t, agent+" waits", func() bool {
+			var s containerStatus
+			return json.Unmarshal([]byte(prints(t, dir, "grant", "status", "atlas", "--json")), &s) == nil && len(s.Queue) == i+1
+		})
+	}
+	must0(t, dir, "grant", "land", "atlas", "--empty", "none", "--agent", "first")
+	must0(t, dir, "grant", "release", "atlas", "--agent", "first")
+	for _, r := range all {
+		r.exits(0)
+	}
+	var history struct {
+		Revisions []historyRow `json:"revisions"`
+	}
+	if err := json.Unmarshal([]byte(prints(t, dir, "grant", "history", "atlas", "--json", "--verify")), &history); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, r := range history.Revisions {
+		if r.Op == grant.OpAcquire {
+			order = append(order, r.By)
+		}
+	}
+	if want := []string{"first", "agent-0", "agent-1", "agent-2", "agent-3", "agent-4", "agent-5"}; !slices.Equal(order, want) {
+		t.Errorf("in the order %q", order)
+	}
+}
+
 // A full disk is named as such, whether it is the estate's or the sessions', and what there was is whole.
 func TestGrantOnAFullDisk(t *testing.T) {
 	for _, full := range []string{"estate", "state"} {
