@@ -43,6 +43,7 @@ var contestants = []contestant{
 	{id: "kernlock+record", about: "stile, holder record, handle kept", open: openKernlock(kernlock.Options{})},
 	{id: "kernlock-once", about: "stile, no record, one-shot Acquire", open: onceKernlock(kernlock.Options{NoRecord: true})},
 	{id: "kernlock+record-once", about: "stile, holder record, one-shot Acquire", open: onceKernlock(kernlock.Options{})},
+	{id: "grant", about: "stile, a grant in a folder: acquire; an empty landing and release; each synced", open: openGrant},
 	{id: "gofrs", about: "gofrs/flock, Lock", open: openGofrs},
 	{id: "gofrs-ctx", about: "gofrs/flock, TryLockContext every 10 ms: its way to wait with a deadline", open: openGofrsContext},
 	{id: "lockedfile", about: "go-internal lockedfile, Mutex", open: openLockedfile},

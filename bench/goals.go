@@ -127,6 +127,10 @@ var goals = []goal{
 	{"lines of 8 processes, against SQLite NORMAL", 1.5, "×", true, ratioOf("lines", eightLines, "record.Lines", "sqlite-normal", "rate")},
 	{"a line with Sync, one process, against SQLite FULL", 1.1, "×", false, ratioOf("lines", aloneLines, "record.Lines+sync", "sqlite-full", "time a line")},
 	{"lines with Sync of 8 processes, against SQLite FULL", 2, "×", true, ratioOf("lines", eightLines, "record.Lines+sync", "sqlite-full", "rate")},
+	{"one command on a grant, synced, at p99", 10, " ms", false, valueOf("grant-command", "disk", "grant", "p99")},
+	{"grants of 8 processes on disk", 5 * etcdMutex, "/s", true, valueOf("grant-contend", "8 processes, disk", "grant", "rate")},
+	{"status of 1,000 containers of 1,000 revisions on disk", 200, " ms", false,
+		valueOf("grant-status", "1000 containers of 1000 revisions, disk", "grant", "time")},
 	{"resident memory of a waiting stile run", 12, " MB", false, valueOf("wait", "", "stile run", "resident")},
 }
 

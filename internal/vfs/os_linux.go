@@ -81,6 +81,11 @@ func (osFS) Remove(name string) error {
 	return pathErr("remove", name, unlinkAt(name))
 }
 
+// Mkdir implements FolderMaker.
+func (osFS) Mkdir(name string, perm fs.FileMode) error {
+	return pathErr("mkdir", name, again(func() error { return unix.Mkdir(name, sysMode(perm)) }))
+}
+
 func (osFS) Lstat(name string) (Info, error) {
 	var st unix.Stat_t
 	if err := again(func() error { return unix.Lstat(name, &st) }); err != nil {

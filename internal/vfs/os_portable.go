@@ -54,6 +54,9 @@ func (osFS) Remove(name string) error {
 	return patiently(func() error { return remove(name) })
 }
 
+// Mkdir implements FolderMaker.
+func (osFS) Mkdir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
+
 func (osFS) Lstat(name string) (Info, error) {
 	fi, err := os.Lstat(name)
 	if err != nil {

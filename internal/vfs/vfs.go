@@ -81,6 +81,20 @@ type Info struct {
 // identity.
 func SameFile(a, b Info) bool { return a.Ino != 0 && a.Ino == b.Ino && a.Dev == b.Dev }
 
+// FolderMaker is an FS that can make folders.
+type FolderMaker interface {
+	// Mkdir makes a folder that was not there, with perm less the umask: fs.ErrExist when the name is
+	// there, whatever it is. The parent must be.
+	Mkdir(name string, perm fs.FileMode) error
+}
+
+// ArrivalWatcher is an FS that can wake a caller when a name appears in a folder, by creation, link or
+// rename. As with Watcher, waking is a convenience.
+type ArrivalWatcher interface {
+	// WatchArrivals begins to watch the folder dir. Wait then returns for any new name in it.
+	WatchArrivals(dir string) (Watch, error)
+}
+
 // Watcher is an FS that can wake a caller when a name leaves its folder. Waking is a convenience:
 // callers must look again themselves, and must also look now and then without being woken.
 type Watcher interface {

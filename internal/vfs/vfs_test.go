@@ -31,6 +31,8 @@ func TestOSLinks(t *testing.T) {
 		})
 }
 
+func TestOSFolders(t *testing.T) { vfstest.TestFSFolders(t, vfs.OS(), t.TempDir()) }
+
 // A folder whose names fill several buffers, with names of every length.
 func TestListLarge(t *testing.T) {
 	dir := t.TempDir()

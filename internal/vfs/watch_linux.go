@@ -14,12 +14,21 @@ import (
 // Only moves are asked for: creations and removals of other names would wake every waiter for
 // nothing, and a user may have few inotify instances (128 by default), so failing here is routine.
 func (osFS) Watch(dir, base string) (Watch, error) {
+	return watchFor(dir, base, unix.IN_MOVED_FROM)
+}
+
+// WatchArrivals implements ArrivalWatcher. A link is a creation to inotify.
+func (osFS) WatchArrivals(dir string) (Watch, error) {
+	return watchFor(dir, "", unix.IN_CREATE|unix.IN_MOVED_TO)
+}
+
+func watchFor(dir, base string, events uint32) (Watch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, pathErr("inotify", dir, err)
 	}
 	w := &watch{inotify: fd, pidfd: -1, wake: -1, base: base}
-	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_FROM|unix.IN_ONLYDIR); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, dir, events|unix.IN_ONLYDIR); err != nil {
 		return nil, errors.Join(pathErr("inotify", dir, err), w.Close())
 	}
 	w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -32,8 +41,8 @@ func (osFS) Watch(dir, base string) (Watch, error) {
 type watch struct {
 	inotify, wake int
 	pidfd         int
-	pid           int64 // whose pidfd it is; also set when none could be had
-	base          string
+	pid           int64  // whose pidfd it is; also set when none could be had
+	base          string // empty: any name
 	buf           [4096]byte
 }
 
@@ -112,7 +121,7 @@ func (w *watch) follow(pid int64) {
 	}
 }
 
-// drain reads what has happened in the folder and reports whether the watched name left it, or
+// drain reads what has happened in the folder and reports whether what is watched for has happened, or
 // whether events were dropped or the folder itself went, when it may have.
 func (w *watch) drain() (left bool, err error) {
 	n, err := unix.Read(w.inotify, w.buf[:])
@@ -130,7 +139,8 @@ func (w *watch) drain() (left bool, err error) {
 		}
 		name := buf[unix.SizeofInotifyEvent : unix.SizeofInotifyEvent+size]
 		name, _, _ = bytes.Cut(name, []byte{0})
-		if mask&(unix.IN_Q_OVERFLOW|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0 || string(name) == w.base {
+		if mask&(unix.IN_Q_OVERFLOW|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0 ||
+			w.base == "" || string(name) == w.base {
 			left = true
 		}
 		buf = buf[unix.SizeofInotifyEvent+size:]

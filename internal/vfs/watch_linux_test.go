@@ -56,6 +56,34 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// A watch for arrivals wakes for every way in which a name can come.
+func TestWatchArrivals(t *testing.T) {
+	fsys := vfs.OS().(vfs.ArrivalWatcher)
+	dir, other := t.TempDir(), t.TempDir()
+	w, err := fsys.WatchArrivals(dir)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer w.Close()
+	if err := os.WriteFile(filepath.Join(other, "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, come := range []func() error{
+		func() error { return os.WriteFile(filepath.Join(dir, "created"), nil, 0o600) },
+		func() error { return os.Link(filepath.Join(other, "a"), filepath.Join(dir, "linked")) },
+		func() error { return os.Rename(filepath.Join(other, "a"), filepath.Join(dir, "moved")) },
+	} {
+		woken := make(chan error)
+		go func() { woken <- w.Wait(t.Context(), time.Hour, 0) }()
+		if err := come(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-woken; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestWatchSeesDeath(t *testing.T) {
 	fsys := vfs.OS().(vfs.Watcher)
 	w, err := fsys.Watch(t.TempDir(), "lock")

@@ -141,6 +141,28 @@ func TestFSLinks(t *testing.T, fsys vfs.FS, dir string, symlink func(text, name 
 	is(fsys.Remove(at("s")), nil)
 }
 
+// TestFSFolders checks what a vfs.FolderMaker promises, in the empty folder dir.
+func TestFSFolders(t *testing.T, fsys vfs.FS, dir string) {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	is := wants(t)
+	maker, ok := fsys.(vfs.FolderMaker)
+	if !ok {
+		t.Fatal("makes no folders")
+	}
+	is(maker.Mkdir(at("new"), 0o700), nil)
+	info, err := fsys.Lstat(at("new"))
+	is(err, nil)
+	if !info.Mode.IsDir() {
+		t.Fatalf("a new folder is described as %v", info.Mode)
+	}
+	is(maker.Mkdir(at("new"), 0o700), fs.ErrExist)
+	is(maker.Mkdir(at("missing/new"), 0o700), fs.ErrNotExist)
+	f, err := fsys.Create(at("new/file"), 0o600)
+	is(err, nil)
+	is(f.Close(), nil)
+	is(maker.Mkdir(at("new/file"), 0o700), fs.ErrExist)
+}
+
 // wants returns a check that an error is the one wanted, and names a path.
 func wants(t *testing.T) func(err, want error) {
 	return func(err, want error) {

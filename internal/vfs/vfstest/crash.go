@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 )
 
@@ -12,7 +13,7 @@ import (
 //
 //   - each name changed since its folder was synced stands for any of the things it has stood for
 //     since then, the last synced one and the present one included, so that after a rename both
-//     names may be there, or neither;
+//     names may be there, or neither; with a folder's name goes what lies in it;
 //   - each file changed since it was synced has its synced content, its present content, nothing, or
 //     half of the present.
 //
@@ -138,6 +139,12 @@ func (m *Mem) crashImage(pick []int) *Mem {
 	for i, name := range names {
 		stood := append(slices.Clone(m.was[name]), m.names[name])
 		put(name, stood[pick[i]])
+	}
+	// What lies in a folder that was lost is lost with it. Sorted, a folder comes before what it holds.
+	for _, name := range slices.Sorted(maps.Keys(image.names)) {
+		if dir := image.names[filepath.Dir(name)]; dir == nil || !dir.mode.IsDir() {
+			delete(image.names, name)
+		}
 	}
 	return image
 }

@@ -10,7 +10,7 @@ import (
 
 // Op is one operation about to be done.
 type Op struct {
-	Kind string // create, open, link, rename, remove, lstat, readlink, list, syncdir; file operations: read, write, stat, chmod, chown, sync, close
+	Kind string // create, open, link, rename, remove, lstat, readlink, list, syncdir, mkdir; file operations: read, write, stat, chmod, chown, sync, close
 	Name string // the file's name as it was opened, or the old name of a link or rename
 	New  string // the new name of a link or rename
 	Data []byte // what a write writes
@@ -105,6 +105,17 @@ func (h *hooked) Rename(oldname, newname string) error {
 
 func (h *hooked) Remove(name string) error {
 	return h.do(Op{Kind: "remove", Name: name}, func() error { return h.base.Remove(name) })
+}
+
+// Mkdir implements vfs.FolderMaker, when the file system below does.
+func (h *hooked) Mkdir(name string, perm fs.FileMode) error {
+	return h.do(Op{Kind: "mkdir", Name: name}, func() error {
+		maker, ok := h.base.(vfs.FolderMaker)
+		if !ok {
+			return pathErr("mkdir", name, errors.ErrUnsupported)
+		}
+		return maker.Mkdir(name, perm)
+	})
 }
 
 func (h *hooked) Lstat(name string) (info vfs.Info, err error) {

@@ -227,6 +227,21 @@ func (m *Mem) Remove(name string) error {
 	return nil
 }
 
+// Mkdir implements vfs.FolderMaker.
+func (m *Mem) Mkdir(name string, perm fs.FileMode) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name = clean(name)
+	if err := m.parent(name); err != nil {
+		return pathErr("mkdir", name, err)
+	}
+	if m.names[name] != nil {
+		return pathErr("mkdir", name, syscall.EEXIST)
+	}
+	m.set(name, m.node(fs.ModeDir|perm.Perm()&^m.Umask, nil))
+	return nil
+}
+
 // Lstat implements vfs.FS.
 func (m *Mem) Lstat(name string) (vfs.Info, error) {
 	m.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -16,6 +17,47 @@ func TestMem(t *testing.T) {
 	vfstest.TestFS(t, m, "/d", func(name string) { m.Put(name, nil, fs.ModeDir|0o755) })
 	m = vfstest.NewMem("/d")
 	vfstest.TestFSLinks(t, m, "/d", func(text, name string) { m.Put(name, []byte(text), fs.ModeSymlink|0o777) })
+}
+
+func TestMemFolders(t *testing.T) {
+	vfstest.TestFSFolders(t, vfstest.NewMem("/d"), "/d")
+	m := vfstest.NewMem("/d")
+	kinds := ""
+	vfstest.TestFSFolders(t, vfstest.Wrap(m, func(op vfstest.Op) error { kinds += op.Kind + " "; return nil }), "/d")
+	if !strings.Contains(kinds, "mkdir ") {
+		t.Error("mkdir does not pass the hook")
+	}
+}
+
+// A folder that was not synced into its parent takes with it what was synced into it.
+func TestCrashLosesFolders(t *testing.T) {
+	for _, synced := range []bool{false, true} {
+		m := vfstest.NewMem("/d")
+		if err := m.Mkdir("/d/new", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if synced {
+			if err := m.SyncDir("/d"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := m.Create("/d/new/file", 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Sync(), f.Close(), m.SyncDir("/d/new")); err != nil {
+			t.Fatal(err)
+		}
+		lost := false
+		for image := range m.CrashImages(100, 1) {
+			if _, ok := image.Get("/d/new/file"); !ok {
+				lost = true
+			}
+		}
+		if lost == synced {
+			t.Errorf("folder synced: %v, file lost: %v", synced, lost)
+		}
+	}
 }
 
 func TestWrapChangesNothing(t *testing.T) {

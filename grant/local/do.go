@@ -1,0 +1,159 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/stile-lock/stile/grant"
+)
+
+// Do is grant.Do with all that it needs here: the store's clock; the fence, for commands that begin or end a
+// grant; the other containers, for Acquire; and the witness, which is checked before and kept afterwards. A Request.Env that is set is used instead of
+// all that.
+//
+// What comes out is durable, also when the command turns out to have been done before (replayed).
+func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, replayed bool, err error) {
+	meta := grant.MetaOf(r.Command)
+	b, err := s.box(meta.Container)
+	if err != nil {
+		return grant.Revision{}, false, err
+	}
+	op := r.Command.Op()
+	if op == grant.OpCreate {
+		if err := b.create(); err != nil {
+			return grant.Revision{}, false, err
+		}
+	}
+	if op == grant.OpAcquire {
+		if err := s.refusedAlready(ctx, b, r); err != nil {
+			return grant.Revision{}, false, err
+		}
+		nest, err := s.fenceOff(ctx, filepath.Join(s.root, nestingName), "the estate's containers")
+		if err != nil {
+			return grant.Revision{}, false, err
+		}
+		defer s.letGo(nest)
+	}
+	behind := fenced(ctx, b.fenceTarget())
+	if changesGrant(op) && !behind {
+		f, err := s.Fence(ctx, meta.Container)
+		if err != nil {
+			return grant.Revision{}, false, err
+		}
+		defer s.letGo(f)
+		ctx, behind = f.Context(), true
+	}
+	if r.Env == nil {
+		r.Env = func(ctx context.Context, head grant.Revision) (grant.Env, error) {
+			return s.env(ctx, b, r.Command, head, behind)
+		}
+	}
+	rev, replayed, err = grant.Do(ctx, s, r)
+	if err != nil {
+		return grant.Revision{}, false, err
+	}
+	if replayed {
+		// Who did it may have died before it was durable.
+		if err := b.assure(ctx, rev.Ref()); err != nil {
+			return grant.Revision{}, false, err
+		}
+	}
+	s.Remember(meta.Container, rev)
+	return rev, replayed, nil
+}
+
+// refusedAlready evaluates an acquire before the fence is taken for it: those who are refused, most of them while
+// somebody holds, then do not stand in the way of the release.
+func (s *Store) refusedAlready(ctx context.Context, b *box, r grant.Request) error {
+	if r.Env != nil || r.Anywhere || r.Since != (grant.Ref{}) {
+		return nil // it may have been done
+	}
+	head, err := s.Head(ctx, b.name)
+	if err != nil {
+		return nil //nolint:nilerr // grant.Do meets it again
+	}
+	now, err := s.Now(ctx)
+	if err != nil || head.Page().State != grant.StateHeld || now >= head.Page().Expiry || head.Page().Nonce == grant.MetaOf(r.Command).Nonce {
+		return err
+	}
+	env, err := s.env(ctx, b, r.Command, head, true)
+	if err == nil {
+		_, err = grant.Apply(head, r.Command, env)
+	}
+	return err
+}
+
+// assure makes a page that was found durable.
+func (b *box) assure(ctx context.Context, at grant.Ref) error {
+	_, p, err := b.find(ctx, at)
+	if err != nil {
+		return err
+	}
+	if err := b.s.syncFile(b.page(p)); err != nil {
+		return fmt.Errorf("%w: %w", grant.ErrUnknown, err)
+	}
+	return b.settleDurably(p)
+}
+
+// env is what a command meets here that is evaluated on head.
+func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, head grant.Revision, behind bool) (grant.Env, error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return grant.Env{}, err
+	}
+	e := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: behind}
+	if e.Witness, err = s.witnessFor(ctx, b, head); err != nil {
+		return grant.Env{}, err
+	}
+	if cmd.Op() == grant.OpAcquire {
+		if e.Elsewhere, err = s.heldBy(ctx, grant.MetaOf(cmd).By.Name, b.name, now); err != nil {
+			return grant.Env{}, err
+		}
+	}
+	return e, nil
+}
+
+// witnessFor is the witness to hold a head against. Another process of the user may have gone on since the head
+// was read, and written what it saw: that is no rollback. The swap will conflict.
+func (s *Store) witnessFor(ctx context.Context, b *box, head grant.Revision) (grant.Witness, error) {
+	w, err := s.Witness(b.name)
+	if err != nil || head.Page() == nil || grant.CheckWitness(head, w) == nil {
+		return w, err
+	}
+	now, _, err := b.head(ctx)
+	if err == nil && grant.CheckWitness(now, w) == nil {
+		return grant.Witness{}, nil
+	}
+	return w, nil // the witness says what is wrong
+}
+
+// heldBy lists the containers but one on which an agent holds a grant that has not expired. One that cannot
+// be read is passed over: its own users are told, and nobody can begin a grant there.
+func (s *Store) heldBy(ctx context.Context, agent, except string, now grant.Time) ([]string, error) {
+	names, err := s.Containers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at the other containers: %w", err)
+	}
+	var held []string
+	for _, name := range names {
+		if name == except {
+			continue
+		}
+		head, err := s.Head(ctx, name)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case grant.CodeOf(err) != "":
+			continue
+		default:
+			return nil, err
+		}
+		p := head.Page()
+		if p.State == grant.StateHeld && p.Holder.Agent == agent && now < p.Expiry {
+			held = append(held, name)
+		}
+	}
+	return held, nil
+}

@@ -1,0 +1,5 @@
+//go:build !windows
+
+package local
+
+func lacksLinksHere(error) bool { return false }

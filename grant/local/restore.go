@@ -1,0 +1,102 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stile-lock/stile/grant"
+)
+
+// Restore is the operator's command for a container whose pages are lost, damaged or older than a witness: what
+// cannot be read is set aside, and a new epoch begins above all that was seen. To the command's witness it adds
+// the user's own, and what the container's folder itself shows to have been there.
+//
+// Where setting aside was all that it took, no epoch begins: the revision is then the head, and kept says where
+// the bytes are.
+func (s *Store) Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revision, kept string, err error) {
+	b, err := s.box(cmd.Container)
+	if err != nil {
+		return grant.Revision{}, "", err
+	}
+	own, err := s.Witness(cmd.Container)
+	if err != nil {
+		return grant.Revision{}, "", err
+	}
+	cmd.Witness = higher(cmd.Witness, own)
+	err = b.there()
+	if err == nil || cmd.Witness.Rev > 0 && errors.Is(err, grant.ErrLockMissing) {
+		err = b.create()
+	}
+	if err != nil {
+		return grant.Revision{}, "", err
+	}
+	f, err := s.Fence(ctx, cmd.Container)
+	if err != nil {
+		return grant.Revision{}, "", err
+	}
+	defer s.letGo(f)
+	ctx = f.Context()
+	for {
+		aside, err := s.SetAside(ctx, cmd.Container)
+		if err != nil {
+			return grant.Revision{}, kept, err
+		}
+		if aside == "" {
+			break
+		}
+		if kept == "" {
+			kept = aside
+		}
+	}
+	left, err := s.Remains(ctx, cmd.Container)
+	if err != nil {
+		return grant.Revision{}, kept, err
+	}
+	if page := left.Page(); page != nil && page.Nonce == cmd.Nonce {
+		return left, kept, nil
+	}
+	whole, err := s.Head(ctx, cmd.Container)
+	switch {
+	case err == nil && kept != "" && grant.CheckWitness(whole, cmd.Witness) == nil:
+		return whole, kept, nil
+	case err != nil && !errors.Is(err, grant.ErrLockMissing):
+		cmd.Witness = higher(cmd.Witness, b.shown(left))
+	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return grant.Revision{}, kept, err
+	}
+	rev, err = grant.Apply(left, cmd, grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: true, Witness: cmd.Witness})
+	if err != nil {
+		return grant.Revision{}, kept, err
+	}
+	if err := s.Swap(ctx, left.Ref(), rev); err != nil {
+		return grant.Revision{}, kept, err
+	}
+	s.Remember(cmd.Container, rev)
+	return rev, kept, nil
+}
+
+// shown is the witness that the folder of a damaged container is itself: a page is missing that must have been
+// there, below the hint or between two others.
+func (b *box) shown(left grant.Revision) grant.Witness {
+	hint := b.readHint()
+	w := grant.Witness{Epoch: hint.epoch, Rev: hint.rev}
+	if page := left.Page(); page != nil && (page.Epoch > w.Epoch || page.Epoch == w.Epoch && page.Rev >= w.Rev) {
+		w.Epoch, w.Rev = page.Epoch, page.Rev+1
+	}
+	return w
+}
+
+// higher is the higher of two witnesses in each.
+func higher(a, b grant.Witness) grant.Witness {
+	w := a
+	if b.Epoch > a.Epoch || b.Epoch == a.Epoch && b.Rev > a.Rev {
+		w.Epoch, w.Rev, w.Hash = b.Epoch, b.Rev, b.Hash
+	}
+	w.Grant, w.Next = max(a.Grant, b.Grant), max(a.Next, b.Next)
+	if b.Register.Seq > a.Register.Seq {
+		w.Register = b.Register
+	}
+	return w
+}

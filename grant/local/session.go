@@ -1,0 +1,309 @@
+package local
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/stile-lock/stile/grant"
+	"github.com/stile-lock/stile/internal/display"
+)
+
+// Session is what an agent's work under one grant is proved with: it lies in a file of the user's alone,
+// outside the estate, from before its acquire was first tried. So a lost answer or a crash loses nothing: with
+// the nonce the attempt is found again, with the secret its grant is used.
+type Session struct {
+	Path      string // the file: what STILE_SESSION_FILE names
+	Container string
+	Agent     string
+	Secret    grant.Secret
+	// Nonce and Base are those of the acquire: for its Meta, and for Request.Since.
+	Nonce string
+	Base  grant.Ref
+	// Grant is the number that the acquire got, once it is known here: else 0.
+	Grant int64
+}
+
+// Proof is what a holder's commands carry.
+func (x *Session) Proof() grant.Session { return grant.Session{Grant: x.Grant, Secret: x.Secret} }
+
+// refFile is a grant.Ref on disk.
+type refFile struct {
+	Epoch int64        `json:"epoch"`
+	Rev   int64        `json:"rev"`
+	Hash  grant.Digest `json:"hash"`
+}
+
+// sessionFile is a session on disk. It is never written twice.
+type sessionFile struct {
+	V         int     `json:"v"`
+	Estate    string  `json:"estate"`
+	Container string  `json:"container"`
+	Agent     string  `json:"agent"`
+	Nonce     string  `json:"nonce"`
+	Base      refFile `json:"base"`
+	Secret    string  `json:"secret"` // 64 hex digits
+}
+
+// attemptFile is one command of a session, before it was first tried.
+type attemptFile struct {
+	V     int      `json:"v"`
+	Op    grant.Op `json:"op"`
+	Nonce string   `json:"nonce"`
+	Base  refFile  `json:"base"`
+}
+
+// grantedFile is the number that a session's acquire got.
+type grantedFile struct {
+	V     int   `json:"v"`
+	Grant int64 `json:"grant"`
+}
+
+const (
+	sessionSuffix = ".session.json"
+	grantedSuffix = ".granted.json"
+	triedSuffix   = ".tried.json"
+	maxSession    = 64 << 10
+)
+
+// ErrBadSession says that a file is no session of this estate, or one that others may read.
+var ErrBadSession = errors.New("not a usable session file")
+
+// NewSession draws a secret and, unless one is given, a nonce, and stores them with the head that the acquire is
+// about to be based on. fs.ErrExist: there is a session with that nonce; open it.
+func (s *Store) NewSession(container, agent, nonce string, base grant.Ref) (*Session, error) {
+	if err := errors.Join(grant.CheckName(container), grant.CheckName(agent)); err != nil {
+		return nil, err
+	}
+	if nonce == "" {
+		var err error
+		if nonce, err = s.seams.Hex24(); err != nil {
+			return nil, err
+		}
+	}
+	if err := grant.CheckNonce(nonce); err != nil {
+		return nil, err
+	}
+	x := &Session{Container: container, Agent: agent, Nonce: nonce, Base: base}
+	if _, err := io.ReadFull(s.seams.Rand, x.Secret[:]); err != nil {
+		return nil, fmt.Errorf("draw a secret: %w", err)
+	}
+	dir, err := s.stateBox(sessionsName, container)
+	if err != nil {
+		return nil, fmt.Errorf("store a session: %w", err)
+	}
+	x.Path = filepath.Join(dir, nonce+sessionSuffix)
+	err = s.store(x.Path, sessionFile{
+		V: 1, Estate: s.estate, Container: container, Agent: agent, Nonce: nonce, Base: refFile(base), Secret: hex.EncodeToString(x.Secret[:]),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store a session: %w", err)
+	}
+	return x, nil
+}
+
+// store writes one of a session's files, once.
+func (s *Store) store(name string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return s.createOnly(name, append(data, '\n'))
+}
+
+// OpenSession reads a session: fs.ErrNotExist, ErrBadSession. The file must be the user's alone.
+func (s *Store) OpenSession(path string) (*Session, error) {
+	var f sessionFile
+	if err := s.readOwn(path, &f); err != nil {
+		return nil, err
+	}
+	x := &Session{Path: path, Container: f.Container, Agent: f.Agent, Nonce: f.Nonce, Base: grant.Ref(f.Base)}
+	secret, err := hex.DecodeString(f.Secret)
+	if err != nil || len(secret) != len(x.Secret) || f.V != 1 || f.Estate != s.estate ||
+		grant.CheckName(f.Container) != nil || grant.CheckName(f.Agent) != nil || grant.CheckNonce(f.Nonce) != nil {
+		return nil, fmt.Errorf("session %s: %w", display.Text(path), ErrBadSession)
+	}
+	copy(x.Secret[:], secret)
+	var g grantedFile
+	err = s.readOwn(x.beside(grantedSuffix), &g)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		x.Grant = g.Grant
+	}
+	return x, nil
+}
+
+// readOwn reads one of a session's files, if nobody else may. What is wrong with it is never quoted: it may be
+// the secret.
+func (s *Store) readOwn(path string, into any) error {
+	bad := func(why string) error {
+		return fmt.Errorf("session %s: %w: %s", display.Text(path), ErrBadSession, why)
+	}
+	info, err := s.seams.FS.Lstat(path)
+	if err != nil {
+		return fmt.Errorf("open session: %w", err)
+	}
+	if !info.Mode.IsRegular() {
+		return bad("it is no regular file")
+	}
+	if modesTell && info.Mode.Perm()&0o077 != 0 {
+		return bad("others may read it; draw a new one, or chmod 600 if nobody has")
+	}
+	data, err := s.slurp(path, maxSession)
+	if errors.Is(err, errOdd) {
+		return bad(err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("open session: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if dec.Decode(into) != nil {
+		return bad("it is cut short, or of another program")
+	}
+	return nil
+}
+
+func (x *Session) beside(suffix string) string {
+	return strings.TrimSuffix(x.Path, sessionSuffix) + suffix
+}
+
+// Sessions lists the user's sessions of a container; those that cannot be read are left out.
+func (s *Store) Sessions(container string) ([]*Session, error) {
+	if s.state == "" {
+		return nil, nil
+	}
+	if err := grant.CheckName(container); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(s.state, sessionsName, s.estate, container)
+	names, err := s.seams.FS.List(dir, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	var list []*Session
+	for _, name := range names {
+		if !strings.HasSuffix(name, sessionSuffix) {
+			continue
+		}
+		if x, err := s.OpenSession(filepath.Join(dir, name)); err == nil && x.Container == container {
+			list = append(list, x)
+		}
+	}
+	return list, nil
+}
+
+// Granted stores the number that the session's acquire got.
+func (s *Store) Granted(x *Session, number int64) error {
+	x.Grant = number
+	err := s.store(x.beside(grantedSuffix), grantedFile{V: 1, Grant: number})
+	if errors.Is(err, fs.ErrExist) {
+		return nil // a process that resumed it was first
+	}
+	if err != nil {
+		return fmt.Errorf("store the grant of a session: %w", err)
+	}
+	return nil
+}
+
+// Attempt is a command of a session before its first try: what finds it again when its answer is lost.
+type Attempt struct {
+	Op    grant.Op
+	Nonce string
+	Base  grant.Ref
+	path  string
+}
+
+// Attempt stores a nonce, drawn unless one is given, with the head that the command is about to be based on. One
+// with that nonce that is there already is returned as it is: a retry.
+func (s *Store) Attempt(x *Session, op grant.Op, nonce string, base grant.Ref) (*Attempt, error) {
+	if nonce == "" {
+		var err error
+		if nonce, err = s.seams.Hex24(); err != nil {
+			return nil, err
+		}
+	}
+	if err := grant.CheckNonce(nonce); err != nil {
+		return nil, err
+	}
+	a := &Attempt{Op: op, Nonce: nonce, Base: base, path: x.beside("~" + nonce + triedSuffix)}
+	err := s.store(a.path, attemptFile{V: 1, Op: op, Nonce: nonce, Base: refFile(base)})
+	if errors.Is(err, fs.ErrExist) {
+		return s.openAttempt(a.path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store an attempt: %w", err)
+	}
+	return a, nil
+}
+
+func (s *Store) openAttempt(path string) (*Attempt, error) {
+	var f attemptFile
+	if err := s.readOwn(path, &f); err != nil {
+		return nil, err
+	}
+	if f.V != 1 || grant.CheckNonce(f.Nonce) != nil {
+		return nil, fmt.Errorf("session %s: %w", display.Text(path), ErrBadSession)
+	}
+	return &Attempt{Op: f.Op, Nonce: f.Nonce, Base: grant.Ref(f.Base), path: path}, nil
+}
+
+// Attempts lists a session's attempts that nobody has settled.
+func (s *Store) Attempts(x *Session) ([]*Attempt, error) {
+	dir, base := filepath.Split(x.beside("~"))
+	names, err := s.seams.FS.List(filepath.Clean(dir), base)
+	if err != nil {
+		return nil, fmt.Errorf("list attempts: %w", err)
+	}
+	var list []*Attempt
+	for _, name := range names {
+		if strings.HasSuffix(name, triedSuffix) {
+			a, err := s.openAttempt(filepath.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
+// Settle forgets an attempt whose end is known.
+func (s *Store) Settle(a *Attempt) error {
+	if err := s.seams.FS.Remove(a.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget an attempt: %w", err)
+	}
+	return nil
+}
+
+// Forget removes a session whose grant has ended, or that never got one, and all that belongs to it; the secret
+// last, so that a crash leaves a session and no loose ends.
+func (s *Store) Forget(x *Session) error {
+	list, err := s.Attempts(x)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if err := s.Settle(a); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{x.beside(grantedSuffix), x.Path} {
+		if err := s.seams.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget a session: %w", err)
+		}
+	}
+	return nil
+}

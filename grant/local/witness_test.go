@@ -1,0 +1,175 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stile-lock/stile/grant"
+)
+
+// TestWitness: it rises and never falls, tells of a rollback, and a file that cannot be read costs one step of it.
+func TestWitness(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	old := e.do(s, e.petition("anna"))
+	kept, err := os.ReadFile(e.path("pages", first.name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last grant.Revision
+	for range 5 {
+		last = e.do(s, grant.Touch{Meta: e.meta(grant.Agent("anna"))})
+	}
+	s.Remember("atlas", old) // a slow process
+	w, err := e.open().Witness("atlas")
+	if err != nil || w.Rev != last.Page().Rev || w.Hash != last.Hash() {
+		t.Fatalf("witness %+v, %v", w, err)
+	}
+	dir := s.witnessDir("atlas")
+	if n := len(strings.Fields(names(t, dir))); n != keptWitnesses {
+		t.Errorf("%d witnesses are kept", n)
+	}
+	if info, err := os.Stat(dir); err != nil || modesTell && info.Mode().Perm() != 0o700 {
+		t.Errorf("others may look: %v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, place{1, last.Page().Rev}.name()), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := e.open().Witness("atlas"); err != nil || w.Rev != last.Page().Rev-1 {
+		t.Errorf("with the last one torn: %+v, %v", w, err)
+	}
+	if err := errors.Join(os.RemoveAll(e.path()), os.MkdirAll(e.path("pages"), 0o700), os.WriteFile(e.path("pages", first.name()), kept, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := e.open().Do(t.Context(), grant.Request{Command: e.petition("ben")}); grant.CodeOf(err) != grant.CodeRollback {
+		t.Errorf("after a rollback: %v", err)
+	}
+	if err := os.RemoveAll(e.path()); err != nil {
+		t.Fatal(err)
+	}
+	create := grant.Create{Meta: e.meta(grant.Operator("olga"))}
+	if _, _, err := e.open().Do(t.Context(), grant.Request{Command: create}); grant.CodeOf(err) != grant.CodeLockMissing {
+		t.Errorf("created anew what was lost: %v", err)
+	}
+}
+
+// A process that lives through a restore goes on with the new epoch.
+func TestRestoreUnderARunningProcess(t *testing.T) {
+	e := newEstate(t)
+	old := e.open()
+	for i := range 40 {
+		e.do(old, e.petition(fmt.Sprint("agent", i)))
+	}
+	for rev := int64(20); rev <= 41; rev++ {
+		if err := os.Remove(e.path("pages", place{1, rev}.name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := old.Head(t.Context(), "atlas"); !errors.Is(err, grant.ErrRollback) {
+		t.Fatalf("pages went away: %v", err)
+	}
+	rev, _, err := e.open().Restore(t.Context(), grant.Restore{Meta: e.meta(grant.Operator("olga")), Reason: "pages were lost"})
+	if err != nil || rev.Page().Epoch != 2 || rev.Page().Rev != 42 {
+		t.Fatalf("restored: %v, %v", rev.Ref(), err)
+	}
+	for _, s := range []*Store{old, e.open()} {
+		head, err := s.Head(t.Context(), "atlas")
+		if err != nil || head.Page().Epoch != 2 {
+			t.Fatalf("head %v, %v", head.Ref(), err)
+		}
+		e.do(s, e.petition(fmt.Sprint("later", e.n)))
+	}
+	chain, err := grant.Chain(t.Context(), e.open(), "atlas")
+	if err = errors.Join(err, grant.Verify(chain)); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := e.open().Read(t.Context(), "atlas", grant.Ref{Epoch: 2, Rev: 42}); err != nil || is.Hash() != rev.Hash() {
+		t.Errorf("the epoch's first page: %v", err)
+	}
+}
+
+// A page that is missing where the head is looked for is a block, and a restore goes on above all that is left.
+func TestGapBlocks(t *testing.T) {
+	e := newEstate(t)
+	for i := range 5 {
+		e.do(e.open(), e.petition(fmt.Sprint("agent", i)))
+	}
+	if err := os.Remove(e.path("pages", place{1, 4}.name())); err != nil {
+		t.Fatal(err)
+	}
+	var blocked *BlockError
+	if _, err := e.open().Head(t.Context(), "atlas"); !errors.As(err, &blocked) || !strings.Contains(err.Error(), place{1, 4}.name()) {
+		t.Fatalf("with a gap: %v", err)
+	}
+	rev, _, err := e.open().Restore(t.Context(), grant.Restore{Meta: e.meta(grant.Operator("olga")), Reason: "a page is missing"})
+	if err != nil || rev.Page().Epoch != 2 || rev.Page().Rev <= 6 {
+		t.Fatalf("restored: %v, %v", rev.Ref(), err)
+	}
+	e.do(e.open(), e.petition("later"))
+}
+
+// Another process of the user goes on between this one's look at the head and its look at the witness: no rollback.
+func TestWitnessOfAnotherProcess(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	e.do(s, e.petition("anna"))
+	stale, err := s.Head(t.Context(), "atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.do(e.open(), e.petition("ben"))
+	b, err := s.box("atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := e.petition("carl")
+	env, err := s.env(t.Context(), b, cmd, stale, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := grant.Apply(stale, cmd, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Swap(t.Context(), stale.Ref(), next); !errors.Is(err, grant.ErrConflict) {
+		t.Errorf("a swap on the old head: %v", err)
+	}
+}
+
+// Many processes of one user, each with the others' witness: all go through.
+func TestWitnessAmongProcesses(t *testing.T) {
+	e := newEstate(t)
+	const n, each = 4, 10
+	var stores []*Store
+	var cmds [][]grant.Touch
+	for i := range n {
+		who := fmt.Sprint("agent", i)
+		e.do(e.open(), e.petition(who))
+		stores, cmds = append(stores, e.open()), append(cmds, nil)
+		for range each {
+			cmds[i] = append(cmds[i], grant.Touch{Meta: e.meta(grant.Agent(who))})
+		}
+	}
+	errs := make(chan error)
+	for i := range n {
+		go func() {
+			var err error
+			for _, cmd := range cmds[i] {
+				if _, _, derr := stores[i].Do(context.Background(), grant.Request{Command: cmd}); err == nil {
+					err = derr
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
