@@ -150,8 +150,14 @@ func parseLocks(b []byte) map[kernelFile]*kernelFacts {
 			all[file] = k
 		}
 		switch kind := string(f[1]); {
-		case waits && (kind == "FLOCK" || kind == "OFDLCK" && string(f[6]) == queueOffset):
-			k.waiters++
+		case waits && kind == "FLOCK":
+			// A list that came in pieces can have one line twice.
+			if pid := string(f[4]); pid == "0" || !slices.Contains(k.waiting, pid) {
+				k.waiting = append(k.waiting, pid)
+				k.waiters++
+			}
+		case waits && kind == "OFDLCK" && string(f[6]) == queueOffset:
+			k.waiters++ // these have no number to know them by
 		case kind == "FLOCK":
 			k.state = KernelHeld
 			k.shared = string(f[3]) == "READ"

@@ -23,13 +23,28 @@ func TestParseLocks(t *testing.T) {
 `))
 	want := map[kernelFile]*kernelFacts{
 		{"fe:00", 5}:   {state: KernelFree},
-		{"fe:00", 131}: {state: KernelHeld, pids: []int{4711}, waiters: 2},
+		{"fe:00", 131}: {state: KernelHeld, pids: []int{4711}, waiters: 2, waiting: []string{"4712"}},
 		{"00:2b", 9}:   {state: KernelHeld, shared: true, pids: []int{8}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		for f, k := range got {
 			t.Errorf("%v: %+v", f, *k)
 		}
+	}
+}
+
+// The kernel hands out its list in pieces, and where a lock is taken in between a line comes twice.
+func TestParseLocksCountsAWaiterOnce(t *testing.T) {
+	got := parseLocks([]byte(`1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF
+1: -> FLOCK  ADVISORY  WRITE 4712 fe:00:131 0 EOF
+2: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 4712 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 4713 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 0 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 0 fe:00:131 0 EOF
+`))
+	if k := got[kernelFile{"fe:00", 131}]; k == nil || k.waiters != 4 {
+		t.Errorf("%+v, want 4 waiters: two numbered, and two that are not", k)
 	}
 }
 

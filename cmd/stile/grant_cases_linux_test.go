@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,75 @@ func TestGrantRunKilled(t *testing.T) {
 	must0(t, dir, "grant", "land", "atlas", "--empty", "none", "--agent", "ada")
 	must0(t, dir, "grant", "release", "atlas", "--agent", "ada")
 	must0(t, dir, "grant", "acquire", "atlas", "--agent", "bob")
+}
+
+// Runs that wait get in one after another, in the order of their petitions.
+func TestGrantRunsInTurn(t *testing.T) {
+	dir := atlas(t)
+	must0(t, dir, "grant", "acquire", "atlas", "--agent", "first")
+	var all []*running
+	for i := range 6 {
+		agent := fmt.Sprintf("agent-%d", i)
+		all = append(all, start(t, dir, "stile", "grant", "run", "atlas", "--agent", agent, "--", "stile", "grant", "land", "atlas", "--empty", agent))
+		until(t, agent+" waits", func() bool {
+			var s containerStatus
+			return json.Unmarshal([]byte(prints(t, dir, "grant", "status", "atlas", "--json")), &s) == nil && len(s.Queue) == i+1
+		})
+	}
+	must0(t, dir, "grant", "land", "atlas", "--empty", "none", "--agent", "first")
+	must0(t, dir, "grant", "release", "atlas", "--agent", "first")
+	for _, r := range all {
+		r.exits(0)
+	}
+	var history struct {
+		Revisions []historyRow `json:"revisions"`
+	}
+	if err := json.Unmarshal([]byte(prints(t, dir, "grant", "history", "atlas", "--json", "--verify")), &history); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, r := range history.Revisions {
+		if r.Op == grant.OpAcquire {
+			order = append(order, r.By)
+		}
+	}
+	if want := []string{"first", "agent-0", "agent-1", "agent-2", "agent-3", "agent-4", "agent-5"}; !slices.Equal(order, want) {
+		t.Errorf("in the order %q", order)
+	}
+}
+
+// A full disk is named as such, whether it is the estate's or the sessions', and what there was is whole.
+func TestGrantOnAFullDisk(t *testing.T) {
+	for _, full := range []string{"estate", "state"} {
+		t.Run(full, func(t *testing.T) {
+			dir, disk := atlas(t), smallMount(t, "size=512k")
+			t.Setenv(map[string]string{"estate": estateVariable, "state": "XDG_STATE_HOME"}[full], filepath.Join(disk, "e"))
+			if full == "estate" {
+				must0(t, dir, "init")
+				must0(t, dir, "grant", "create", "atlas", "--operator", "olga")
+			} else {
+				must0(t, dir, "grant", "petition", "atlas", "--agent", "zoe") // makes the folders
+				must0(t, dir, "grant", "withdraw", "atlas", "--agent", "zoe")
+			}
+			fill(t, disk)
+			before := prints(t, dir, "grant", "history", "atlas", "--json")
+			code, said := stileExit(t, dir, "grant", "acquire", "atlas", "--agent", "ada")
+			if code != exitFailed || !strings.Contains(said, "no space left") || !strings.Contains(said, "hint: free some space") || strings.Contains(strings.ToLower(said), "held") {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+			if code, said := stileExit(t, dir, "grant", "run", "-w", "0", "atlas", "--agent", "ada", "--", "true"); code != exitNoSpace {
+				t.Errorf("run: exit code %d: %s", code, said)
+			}
+			if after := prints(t, dir, "grant", "history", "atlas", "--json"); after != before {
+				t.Errorf("was %s\nis  %s", before, after)
+			}
+			if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
+				t.Fatal(err)
+			}
+			must0(t, dir, "grant", "acquire", "atlas", "--agent", "ada")
+			must0(t, dir, "grant", "history", "atlas", "--verify")
+		})
+	}
 }
 
 // Status of many containers reads each once, and writes nothing.

@@ -145,8 +145,10 @@ func (f *grantFlags) classify(err error) *failure {
 	}
 	var block *local.BlockError
 	switch {
-	case fl.code == "no_space" || fl.code == "quota_exceeded":
-		fl.hint = "nothing was changed, and a grant stays as it is: make room, and give the same command again"
+	case fl.code == "no_space", fl.code == "quota_exceeded":
+		fl.hint = "free some space, and repeat it; nothing was changed"
+	case fl.code == "read_only_filesystem":
+		fl.hint = "the estate, and the folder for sessions, must be on filesystems that can be written; nothing was changed"
 	case errors.As(err, &block):
 		fl.hint = block.Hint + " (an operator's: what cannot be read is set aside, and kept)"
 	case fl.code == string(grant.CodeRollback):
@@ -231,6 +233,9 @@ func (f *grantFlags) print(w io.Writer, fl *failure) {
 	if errors.As(fl.err, &r) && r.Rev > 0 {
 		fmt.Fprintf(w, "  now: %s\n", display.Text(holdsText(r.State, r.Grant, r.Holder, r.Expiry)))
 	}
+	if r != nil && r.Ended != nil && !strings.Contains(r.Cause, "revision") {
+		fmt.Fprintf(w, "  yours: %s\n", display.Text(endText(r.Ended)))
+	}
 	var refused *register.RefusedError
 	if errors.As(fl.err, &refused) {
 		if refused.Err != nil {
@@ -243,6 +248,19 @@ func (f *grantFlags) print(w io.Writer, fl *failure) {
 	if fl.hint != "" {
 		fmt.Fprintf(w, "  hint: %s\n", display.Text(fl.hint))
 	}
+}
+
+// endText says how a grant ended that the page no longer tells of.
+func endText(e *grant.End) string {
+	text := fmt.Sprintf("grant %d of %s, %s", e.Grant, e.Holder.Agent, strings.ReplaceAll(string(e.How), "_", " "))
+	if e.How != grant.HowReleased {
+		text += " by " + e.By.Name
+	}
+	text += fmt.Sprintf(" at revision %d, %s", e.Rev, clock(e.At.Std()))
+	if e.Reason != "" {
+		text += " (" + e.Reason + ")"
+	}
+	return text
 }
 
 func (f *grantFlags) errorObject(fl *failure) *errorObject {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -48,12 +50,32 @@ func prints(t *testing.T, dir string, args ...string) string {
 func TestGrantRunHasTheTerminal(t *testing.T) {
 	dir := atlas(t)
 	x := onTerminal(t, dir, "stile", "grant", "run", "atlas", "--agent", "ada", "--", "sh", "-c",
-		`printf 'name? '; read name; echo "hello $name"; test -t 0 && test -t 1 && test -t 2`)
-	x.expect(`name\? `)
+		`set -- $(cat /proc/$$/stat); test $5 = $8 || echo "group $5, the terminal has $8"
+		printf 'name? '; read name; echo "hello $name"; test -t 0 && test -t 1 && test -t 2`)
+	x.expect(`until .*\r\nname\? `)
 	x.types("Ann\n")
 	x.expect("hello Ann\r\n")
 	x.expect(`grant 1 on atlas stays with ada until `)
 	x.exits(0)
+
+	// And whoever started stile has it again.
+	x = onTerminal(t, dir, "sh", "-c", `stile grant run atlas --agent bob -w 0 -- true; stile grant land atlas --empty none --agent ada
+		stile grant release atlas --agent ada; stile grant run atlas --agent bob -- true; read name; echo "again $name"`)
+	x.expect(`grant 2 on atlas stays with bob`)
+	x.types("Ben\n")
+	x.expect("again Ben\r\n")
+	x.exits(0)
+}
+
+// hasTerminal tells whether a process is in the group that has its terminal.
+func hasTerminal(t *testing.T, pid int) bool {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')'):]))
+	return f[3] == f[6] // after the name: state, parent, group, session, terminal, its group
 }
 
 // Keys reach the command once, and stile outlives them.
@@ -96,12 +118,12 @@ func TestGrantRunStopAndContinue(t *testing.T) {
 		}
 		x.types("fg\n")
 		x.expect(`stile grant run atlas --agent ada -- helper signals\r\n`)
-		until(t, "both go on", func() bool { return procState(wrapper) != 'T' && procState(command) != 'T' })
+		until(t, "both go on", func() bool {
+			return procState(wrapper) != 'T' && procState(command) != 'T' && hasTerminal(t, command)
+		})
 	}
-	until(t, "the command has the terminal again", func() bool {
-		x.types("\x03")
-		return strings.Contains(x.shown(), "got SIGINT")
-	})
+	x.types("\x03")
+	x.expect("got SIGINT\r\n")
 	x.types("end\n")
 	x.expect("\nend\r\n")
 	x.expect(`stays with ada`)
@@ -110,7 +132,22 @@ func TestGrantRunStopAndContinue(t *testing.T) {
 	x.expect(`code=0\r\n`)
 	ended(t, wrapper)
 	ended(t, command)
-	x.types("exit\n")
+
+	// One that does not read, and so never asks for the terminal, has it again all the same.
+	must0(t, dir, "grant", "land", "atlas", "--empty", "none", "--agent", "ada")
+	must0(t, dir, "grant", "release", "atlas", "--agent", "ada")
+	x.types("stile grant run atlas --agent ada -- sleep 60\n")
+	x.expect(`grant 2 on atlas until `)
+	wrapper = childOf(t, x.cmd.Process.Pid)
+	until(t, "the command runs", func() bool { return len(children(wrapper)) == 1 && name(children(wrapper)[0]) == "sleep" })
+	command = children(wrapper)[0]
+	x.types("\x1a")
+	x.expect(`Stopped`)
+	x.types("fg\n")
+	until(t, "both go on", func() bool { return procState(wrapper) != 'T' && procState(command) != 'T' && hasTerminal(t, command) })
+	x.types("\x03")
+	x.expect(`grant 2 on atlas stays with ada`)
+	x.types("exit 0\n")
 	x.exits(0)
 }
 

@@ -153,9 +153,21 @@ func untilText(t, now grant.Time) string {
 	}
 	d := t.Sub(now)
 	if d < 0 {
-		return fmt.Sprintf("%s (%s ago)", clock(t.Std()), span(-d))
+		return fmt.Sprintf("%s (%s ago)", clock(t.Std()), hours(-d))
 	}
-	return fmt.Sprintf("%s (in %s)", clock(t.Std()), span(d))
+	return fmt.Sprintf("%s (in %s)", clock(t.Std()), hours(d))
+}
+
+// hours is span, to the minute where that is what one plans by.
+func hours(d time.Duration) string {
+	if d < 2*time.Hour || d >= 48*time.Hour {
+		return span(d)
+	}
+	d = d.Round(time.Minute)
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
 }
 
 // holdsText says in one line who has a container.

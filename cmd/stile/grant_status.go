@@ -177,9 +177,9 @@ func printContainers(w io.Writer, list []containerRow) {
 			row = []string{c.Name, c.Error.Code, "?", "?", "?", "?", "?"}
 		case c.Holder != nil:
 			row[3], row[4] = c.Holder.Agent, span(ago(c.Heartbeat, c.now))+" ago"
-			row[5] = "in " + span(c.Expiry.Sub(c.now))
+			row[5] = "in " + hours(c.Expiry.Sub(c.now))
 			if c.Expiry <= c.now {
-				row[5] = span(ago(c.Expiry, c.now)) + " ago"
+				row[5] = hours(ago(c.Expiry, c.now)) + " ago"
 			}
 		}
 		rows = append(rows, row)

@@ -51,15 +51,20 @@ func stile(args []string) int {
 // must not be read out of the arguments of a command that "run" starts.
 func asksHelp(v *verb, args []string) bool {
 	options := v.flags()
+	operands := 0 // that may stand before the command
+	if v.name == "grant run" {
+		operands = 1
+	}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case a == "--help" || a == "-h":
 			return true
 		case a == "--" || len(a) < 2 || a[0] != '-':
-			if v.name == "run" || v.name == "edit" || v.name == "grant run" || a == "--" {
+			if v.name == "run" || v.name == "edit" || v.name == "grant run" && operands == 0 || a == "--" {
 				return false
 			}
+			operands--
 		default:
 			if takesNext(a, options) {
 				i++

@@ -125,7 +125,7 @@ func (s *Store) witnessFor(ctx context.Context, b *box, head grant.Revision) (gr
 	if err == nil && grant.CheckWitness(now, w) == nil {
 		return grant.Witness{}, nil
 	}
-	return w, nil //nolint:nilerr // then the witness says what is wrong
+	return w, nil // the witness says what is wrong
 }
 
 // heldBy lists the containers but one on which an agent holds a grant that has not expired. One that cannot

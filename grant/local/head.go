@@ -52,10 +52,25 @@ func (b *box) head(ctx context.Context) (grant.Revision, place, error) {
 	if err != nil {
 		return grant.Revision{}, place{}, err
 	}
-	if there {
-		return b.climb(ctx, from)
+	if !there {
+		return b.lost(ctx, from)
 	}
-	return b.lost(ctx, from)
+	for {
+		rev, at, err := b.climb(ctx, from)
+		if !errors.Is(err, grant.ErrLockMissing) {
+			return rev, at, err
+		}
+		// What had a name has none any more: half a page was set aside. It was never the head.
+		if there, err = b.exists(from); err != nil {
+			return grant.Revision{}, place{}, err
+		}
+		if !there {
+			return b.lost(ctx, from)
+		}
+		if err := ctx.Err(); err != nil {
+			return grant.Revision{}, place{}, err
+		}
+	}
 }
 
 // lost finds the head when a page that was there is not: what came of it is an error, unless an operator has
@@ -249,11 +264,11 @@ func (b *box) readHint() place {
 	return p
 }
 
-// writeHint moves the hint to p when it lags by a stride, or there is none. Nothing depends on it but how many
+// writeHint moves the hint to p when it lags by a stride, or there is none, or a restore has left gaps below. Nothing depends on it but how many
 // names the next process looks at, so it is not synced, and a failure is only told.
-func (b *box) writeHint(p place) {
+func (b *box) writeHint(p place, restored bool) {
 	m := b.s.recall(b.name)
-	if m.hint.epoch == p.epoch && m.hint.rev <= p.rev && p.rev-m.hint.rev < stride {
+	if !restored && m.hint.epoch == p.epoch && m.hint.rev <= p.rev && p.rev-m.hint.rev < stride {
 		return
 	}
 	err := b.replace(b.path(hintName), []byte(p.name()+"\n"), 0o666)

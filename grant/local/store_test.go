@@ -297,6 +297,12 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("container %q: %v", name, err)
 		}
 	}
+	if _, _, err := s.Restore(t.Context(), grant.Restore{Meta: grant.Meta{Container: "none", Nonce: "a-restore", By: grant.Operator("olga")}, Reason: "why"}); !errors.Is(err, grant.ErrLockMissing) {
+		t.Errorf("restored what never was: %v", err)
+	}
+	if names, err := s.Containers(t.Context()); err != nil || len(names) != 1 {
+		t.Errorf("containers %q, %v", names, err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	cancel()
 	if _, err := s.Head(ctx, "atlas"); !errors.Is(err, context.Canceled) {

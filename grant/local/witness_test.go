@@ -93,6 +93,26 @@ func TestRestoreUnderARunningProcess(t *testing.T) {
 	}
 }
 
+// A page that is missing where the head is looked for is a block, and a restore goes on above all that is left.
+func TestGapBlocks(t *testing.T) {
+	e := newEstate(t)
+	for i := range 5 {
+		e.do(e.open(), e.petition(fmt.Sprint("agent", i)))
+	}
+	if err := os.Remove(e.path("pages", place{1, 4}.name())); err != nil {
+		t.Fatal(err)
+	}
+	var blocked *BlockError
+	if _, err := e.open().Head(t.Context(), "atlas"); !errors.As(err, &blocked) || !strings.Contains(err.Error(), place{1, 4}.name()) {
+		t.Fatalf("with a gap: %v", err)
+	}
+	rev, _, err := e.open().Restore(t.Context(), grant.Restore{Meta: e.meta(grant.Operator("olga")), Reason: "a page is missing"})
+	if err != nil || rev.Page().Epoch != 2 || rev.Page().Rev <= 6 {
+		t.Fatalf("restored: %v, %v", rev.Ref(), err)
+	}
+	e.do(e.open(), e.petition("later"))
+}
+
 // Another process of the user goes on between this one's look at the head and its look at the witness: no rollback.
 func TestWitnessOfAnotherProcess(t *testing.T) {
 	e := newEstate(t)

@@ -16,7 +16,20 @@ func (c *Client) Heartbeat(ctx context.Context, x *local.Session, id string) (Re
 		since = x.Base
 	}
 	rev, replayed, err := c.Store.Do(ctx, grant.Request{Command: grant.Heartbeat{Meta: meta, Session: x.Proof()}, Since: since})
-	return Result{Revision: rev, Replayed: replayed}, err
+	return Result{Revision: rev, Replayed: replayed}, c.explain(ctx, err)
+}
+
+// explain adds to a refusal how the grant ended that the command came with, when that is further back than the
+// page remembers.
+func (c *Client) explain(ctx context.Context, err error) error {
+	var r *grant.Refusal
+	if !errors.As(err, &r) || r.Ended != nil || r.Yours == 0 || r.Yours >= r.Grant {
+		return err
+	}
+	if end, ferr := grant.FindEnd(ctx, c.Store, r.Container, r.Yours); ferr == nil {
+		r.Ended = end
+	}
+	return err
 }
 
 // LeaseIDs gives the grant a range of identifiers: the last lease of the result's page.
@@ -118,7 +131,7 @@ func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id 
 	rev, replayed, err := c.Store.Do(ctx, grant.Request{Command: build(meta), Since: since})
 	r := Result{Revision: rev, Replayed: replayed, Earlier: earlier, nonce: meta.Nonce}
 	if err == nil || isRefusal(err) {
-		err = errors.Join(err, c.Store.Settle(a))
+		err = errors.Join(c.explain(ctx, err), c.Store.Settle(a))
 	}
 	return r, err
 }

@@ -18,7 +18,7 @@ func TestLateLandingIsKept(t *testing.T) {
 	p := newPlace(t)
 	p.acquire("ada")
 	p.clock.Step(5 * time.Hour)
-	p.acquire("bob")
+	bob := p.acquire("bob")
 	_, err := p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(p.file("late", "precious"))})
 	r := refused(t, err, grant.CodeFenced)
 	var kept *register.RefusedError
@@ -44,8 +44,15 @@ func TestLateLandingIsKept(t *testing.T) {
 	if data, err := io.ReadAll(f); err != nil || string(data) != "precious" {
 		t.Errorf("%q, %v", data, err)
 	}
+	// Long after, when the page itself no longer knows how that grant ended.
+	p.release(bob)
+	p.acquire("carl")
+	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Empty: "too late"})
+	if r := refused(t, err, grant.CodeFenced); r.Ended == nil || r.Ended.Grant != 1 || r.Ended.By.Name != "bob" || r.Holder.Agent != "carl" {
+		t.Errorf("%+v", r)
+	}
 	// Whoever has no session at all is refused as well, and its work is kept.
-	_, err = p.client("carl").Land(t.Context(), container, "", Landing{Empty: "none"})
+	_, err = p.client("dora").Land(t.Context(), container, "", Landing{Empty: "none"})
 	wants(t, err, grant.CodeNotHolder)
 	if !errors.As(err, &kept) || kept.Kept.Name == "" {
 		t.Errorf("not kept: %v", err)

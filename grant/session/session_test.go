@@ -403,6 +403,9 @@ func TestSessionOfAnother(t *testing.T) {
 	wants(t, err, grant.CodeNotHolder)
 	_, _, err = p.client("ada").Acquire(t.Context(), "other", "")
 	wants(t, err, grant.CodeNested)
+	if all, err := p.store().Sessions("other"); err != nil || len(all) != 0 {
+		t.Errorf("a session is left that was refused: %d, %v", len(all), err)
+	}
 	if found, _, err := p.client("").Find(t.Context(), grant.OpLand, container, x.Path); err != nil || found.Agent != "ada" {
 		t.Error(found, err)
 	}
