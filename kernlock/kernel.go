@@ -7,9 +7,8 @@ import "github.com/stile-lock/stile/internal/proc"
 type kernelFacts struct {
 	state   KernelState
 	shared  bool
-	pids    []int    // who took it, as this pid namespace numbers them
-	waiters int      // -1: not known
-	waiting []string // the numbers of those of them that have one
+	pids    []int // who took it, as this pid namespace numbers them
+	waiters int   // -1: not known
 	// whole says that every holder would be among pids: only then does the
 	// absence of a pid mean anything.
 	whole bool

@@ -23,7 +23,7 @@ func TestParseLocks(t *testing.T) {
 `))
 	want := map[kernelFile]*kernelFacts{
 		{"fe:00", 5}:   {state: KernelFree},
-		{"fe:00", 131}: {state: KernelHeld, pids: []int{4711}, waiters: 2, waiting: []string{"4712"}},
+		{"fe:00", 131}: {state: KernelHeld, pids: []int{4711}, waiters: 2},
 		{"00:2b", 9}:   {state: KernelHeld, shared: true, pids: []int{8}},
 	}
 	if !reflect.DeepEqual(got, want) {
