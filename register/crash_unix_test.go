@@ -175,7 +175,7 @@ func (w *world) unlock() int {
 			target := strings.TrimSuffix(path, ".lock")
 			st, err := lockfile.Status(target, lockfile.Options{})
 			if err != nil || !st.Locked || st.Holder.State != lockfile.Unreadable {
-				return nil // a kernel lock's, or one whose dead holder the next writer sees
+				return nil //nolint:nilerr // a kernel lock's, or one whose dead holder the next writer sees
 			}
 			found++
 			_, err = lockfile.Unlock(context.Background(), target, lockfile.UnlockOptions{Force: true})

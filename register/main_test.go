@@ -45,7 +45,6 @@ type world struct {
 	clock *clock
 	store *local.Store
 	reg   *Register
-	fs    vfs.FS // what store works with; nil: the system's
 }
 
 const box = "atlas"
