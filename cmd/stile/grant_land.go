@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/register"
 )
 
@@ -191,7 +193,9 @@ func (f *grantLandFlags) gather(l *session.Landing, files []string) error {
 			l.Manifest, err = register.ParseManifest(data)
 		}
 	case f.dir != "":
-		l.Tree, err = tree, tree.AddDir(f.dir)
+		if err = f.outside(f.dir); err == nil {
+			l.Tree, err = tree, tree.AddDir(f.dir)
+		}
 		if err == nil && tree.Len() == 0 {
 			err = fmt.Errorf("land %s: %w", display.Text(f.dir), register.ErrNothing)
 		}
@@ -207,6 +211,33 @@ func (f *grantLandFlags) gather(l *session.Landing, files []string) error {
 		return &failure{exit: exitNoFolder, code: "no_such_file", hint: "check the name; nothing was changed", err: err}
 	}
 	return err
+}
+
+// outside refuses a folder that the estate lies in: what has landed would land in itself.
+func (f *grantLandFlags) outside(dir string) error {
+	e, err := estate.Open(estateOptions(f.estate, ""))
+	if err != nil {
+		return err
+	}
+	path := e.Path
+	if err := e.Close(); err != nil {
+		return err
+	}
+	whole, err := filepath.Abs(dir)
+	if err == nil {
+		whole, err = filepath.EvalSymlinks(whole)
+	}
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return err
+	}
+	if rel, err := filepath.Rel(whole, path); err == nil && filepath.IsLocal(rel) {
+		return &failure{exit: exitBadFile, code: "estate_in_folder", hint: "nothing was changed; name the folder that the work is in, beside the estate",
+			err: fmt.Errorf("land %s: the estate %s lies in it", display.Text(dir), display.Text(path))}
+	}
+	return nil
 }
 
 // shown is a name as it can be typed.
