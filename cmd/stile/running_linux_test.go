@@ -29,8 +29,15 @@ type running struct {
 // with pipes that its end does not close.
 func start(t *testing.T, dir, name string, args ...string) *running {
 	t.Helper()
+	return startWith(t, dir, func(*exec.Cmd) {}, name, args...)
+}
+
+// startWith is start with something else set for the process.
+func startWith(t *testing.T, dir string, set func(*exec.Cmd), name string, args ...string) *running {
+	t.Helper()
 	r := &running{t: t, cmd: exec.Command(name, args...)}
 	r.cmd.Dir = dir
+	set(r.cmd)
 	input, in := pipe(t)
 	out, output := pipe(t)
 	r.in, r.out = in, bufio.NewReader(out)
