@@ -90,6 +90,15 @@ func TestCellsAreOnThePage(t *testing.T) {
 // there in the end.
 func cellLive(c *world) {
 	c.blocked(c.plant(os.Getpid(), thisHost(c.T)), fmt.Sprintf("pid %d on ", os.Getpid()))
+	var e struct {
+		Code, Hint string
+		Holder     struct{ PID int }
+	}
+	out, _ := c.run(2, "dispatch", "open", "--agent", "ada", "--task", "x", "-w", "0", "--json")
+	if err := json.Unmarshal([]byte(out), &e); err != nil || e.Code != "lock_held" || e.Holder.PID != os.Getpid() ||
+		e.Hint != "stile dispatch unlock --force --agent ada" {
+		c.Errorf("%v: it says %s", err, out)
+	}
 	if err := os.Remove(c.lock()); err != nil {
 		c.Fatal(err)
 	}

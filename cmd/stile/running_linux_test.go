@@ -37,7 +37,6 @@ func startWith(t *testing.T, dir string, set func(*exec.Cmd), name string, args 
 	t.Helper()
 	r := &running{t: t, cmd: exec.Command(name, args...)}
 	r.cmd.Dir = dir
-	set(r.cmd)
 	input, in := pipe(t)
 	out, output := pipe(t)
 	r.in, r.out = in, bufio.NewReader(out)
@@ -47,6 +46,7 @@ func startWith(t *testing.T, dir string, set func(*exec.Cmd), name string, args 
 	}
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = input, output, r.err
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	set(r.cmd)
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
