@@ -126,12 +126,14 @@ func cellLive(c *world) {
 // waits waits until the process waits for a lock: it then watches the folder.
 func (r *running) waits() {
 	r.t.Helper()
-	until(r.t, "it waits for the lock", func() bool {
-		fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", r.cmd.Process.Pid))
-		return err == nil && slices.ContainsFunc(fds, func(fd string) bool {
-			to, err := os.Readlink(fd)
-			return err == nil && to == "anon_inode:inotify"
-		})
+	until(r.t, "it waits for the lock", r.watches)
+}
+
+func (r *running) watches() bool {
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", r.cmd.Process.Pid))
+	return err == nil && slices.ContainsFunc(fds, func(fd string) bool {
+		to, err := os.Readlink(fd)
+		return err == nil && to == "anon_inode:inotify"
 	})
 }
 
