@@ -127,6 +127,8 @@ var goals = []goal{
 	{"lines of 8 processes, against SQLite NORMAL", 1.5, "×", true, ratioOf("lines", eightLines, "record.Lines", "sqlite-normal", "rate")},
 	{"a line with Sync, one process, against SQLite FULL", 1.1, "×", false, ratioOf("lines", aloneLines, "record.Lines+sync", "sqlite-full", "time a line")},
 	{"lines with Sync of 8 processes, against SQLite FULL", 2, "×", true, ratioOf("lines", eightLines, "record.Lines+sync", "sqlite-full", "rate")},
+	{"dispatch open at 10,000 records on disk, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", onDisk, "stile dispatch open", "stile run + c-dispatch", "median")},
+	{"dispatch open at 10,000 records on tmpfs, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", inMemory, "stile dispatch open", "stile run + c-dispatch", "median")},
 	{"resident memory of a waiting stile run", 12, " MB", false, valueOf("wait", "", "stile run", "resident")},
 }
 

@@ -156,7 +156,12 @@ func (g *gated) let(c call) {
 }
 
 func (g *gated) respond(r response) {
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(g.listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r)))
+	for { // a signal to this process must not keep the other for good
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(g.listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r)))
+		if e != unix.EINTR {
+			return // or it has been killed
+		}
+	}
 }
 
 // stopped waits until a call is held.
@@ -214,7 +219,8 @@ func filtered(args []string) {
 	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	var flags uintptr
 	if gate {
-		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+		// No signal but a deadly one takes a call away from the test.
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
 	if e != 0 {
