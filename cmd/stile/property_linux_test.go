@@ -81,14 +81,19 @@ func (m *model) round() {
 	for range 4 {
 		all = append(all, m.begin(busy))
 	}
+	empty := false
 	for _, o := range all {
 		switch odds := m.rnd.IntN(4); {
-		case odds < 2 && o.stopped != nil, odds == 0: // one that waits, too, or has ended
+		case odds < 2 && o.stopped != nil, odds == 0 && m.links: // one that waits, too, or has ended
 			o.killed = true
+			empty = empty || o.stopped != nil && o.stopped.String() == "write spawn-log.json.lock"
 			_ = unix.Kill(o.cmd.Process.Pid, unix.SIGKILL)
 		case o.stopped != nil:
 			o.let(*o.stopped)
 		}
+	}
+	if empty { // killed before it wrote its lock: a block, as the specification says
+		m.run(0, "dispatch", "unlock", "--force", "--agent", "ada")
 	}
 	for _, o := range all {
 		go func() { // who waited may come to its call only now
