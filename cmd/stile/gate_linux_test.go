@@ -79,6 +79,7 @@ func startGated(t *testing.T, dir string, decide func(*gated, call) answer, args
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
 	r := startWith(t, dir, func(cmd *exec.Cmd) { cmd.ExtraFiles = []*os.File{theirs} }, "helper", append([]string{"filtered", "0", "gate", "stile"}, args...)...)
+	r.alone = true
 	_ = theirs.Close()
 	oob := make([]byte, 64)
 	_, n, _, _, err := unix.Recvmsg(pair[0], make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
@@ -97,7 +98,7 @@ func startGated(t *testing.T, dir string, decide func(*gated, call) answer, args
 	g := &gated{running: r, listener: fds[0], held: make(chan call, 16), done: make(chan struct{})}
 	go g.serve(decide)
 	t.Cleanup(func() {
-		_ = unix.Kill(r.cmd.Process.Pid, unix.SIGKILL)
+		_ = r.cmd.Process.Kill()
 		<-g.done
 		_ = unix.Close(g.listener)
 	})
@@ -143,7 +144,7 @@ func (g *gated) serve(decide func(*gated, call) answer) {
 		case refuse:
 			g.respond(response{id: c.id, error: -int32(g.errno)})
 		case kill:
-			_ = unix.Kill(g.cmd.Process.Pid, unix.SIGKILL)
+			_ = g.cmd.Process.Kill()
 		case hold:
 			g.held <- c
 		}

@@ -87,7 +87,7 @@ func (m *model) round() {
 		case odds < 2 && o.stopped != nil, odds == 0 && m.links: // one that waits, too, or has ended
 			o.killed = true
 			empty = empty || o.stopped != nil && o.stopped.String() == "write spawn-log.json.lock"
-			_ = unix.Kill(o.cmd.Process.Pid, unix.SIGKILL)
+			_ = o.cmd.Process.Kill()
 		case o.stopped != nil:
 			o.let(*o.stopped)
 		}

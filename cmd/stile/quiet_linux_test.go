@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +46,7 @@ func TestReadingWritesNothing(t *testing.T) {
 // Whichever call an interrupt comes at: the change is done or not, and is reported so; nothing is left beside
 // the log, where the tool has the time to see to it; the next writer goes on.
 func TestDispatchInterruptedAtEveryCall(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(killable)) {
+	for _, name := range killableNames() {
 		t.Run(name, func(t *testing.T) {
 			c := newWorld(t, cellClasses[0])
 			for n := 0; c.interruptedAt(n, name); n++ {
@@ -66,7 +64,7 @@ func (c *world) interruptedAt(n int, name string) (interrupted bool) {
 	g := c.gated(func(g *gated, k call) answer {
 		if made++; made == n+1 {
 			step = k.String()
-			_ = unix.Kill(g.cmd.Process.Pid, unix.SIGINT)
+			_ = g.cmd.Process.Signal(unix.SIGINT)
 		}
 		return pass
 	}, args...)

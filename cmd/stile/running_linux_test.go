@@ -23,6 +23,9 @@ type running struct {
 	in  *os.File
 	out *bufio.Reader
 	err *os.File // a file: a pipe would be waited for as long as anybody has it
+	// alone: it starts no other process. Where thousands are started in a test their pids come again, and
+	// one that has ended must not be killed: by then it may be a stranger's.
+	alone bool
 }
 
 // start starts a process in a session of its own, so that it has no terminal,
@@ -53,8 +56,11 @@ func startWith(t *testing.T, dir string, set func(*exec.Cmd), name string, args 
 	_ = input.Close()
 	_ = output.Close()
 	t.Cleanup(func() {
-		// Whatever is left of the session.
-		_ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL)
+		if r.alone {
+			_ = r.cmd.Process.Kill() // nothing, once it was waited for
+		} else { // whatever is left of the session
+			_ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL)
+		}
 		_ = in.Close()
 		_ = out.Close()
 		_ = r.err.Close()

@@ -54,10 +54,13 @@ func newWorld(t *testing.T, class string) *world {
 // start starts stile, on the cell's class of file system.
 func (c *world) start(args ...string) *running {
 	c.Helper()
-	if c.links || c.errno == 0 {
-		return start(c.T, c.dir, "stile", args...)
+	name := "stile"
+	if !c.links && c.errno != 0 {
+		name, args = "helper", append([]string{"filtered", fmt.Sprint(int(c.errno)), "plain", "stile"}, args...)
 	}
-	return start(c.T, c.dir, "helper", append([]string{"filtered", fmt.Sprint(int(c.errno)), "plain", "stile"}, args...)...)
+	r := start(c.T, c.dir, name, args...)
+	r.alone = true
+	return r
 }
 
 // gated is start behind a gate.
