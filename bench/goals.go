@@ -131,6 +131,8 @@ var goals = []goal{
 	{"grants of 8 processes on disk", 5 * etcdMutex, "/s", true, valueOf("grant-contend", "8 processes, disk", "grant", "rate")},
 	{"status of 1,000 containers of 1,000 revisions on disk", 200, " ms", false,
 		valueOf("grant-status", "1000 containers of 1000 revisions, disk", "grant", "time")},
+	{"dispatch open at 10,000 records on disk, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", onDisk, "stile dispatch open", "stile run + c-dispatch", "median")},
+	{"dispatch open at 10,000 records on tmpfs, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", inMemory, "stile dispatch open", "stile run + c-dispatch", "median")},
 	{"resident memory of a waiting stile run", 12, " MB", false, valueOf("wait", "", "stile run", "resident")},
 }
 

@@ -58,7 +58,7 @@ func systemHelper(args []string) bool {
 	case "editor":
 		editor()
 	default:
-		return false
+		return kernelHelper(args)
 	}
 	return true
 }
