@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -67,4 +69,29 @@ func TestDispatchTextFiles(t *testing.T) {
 	}
 	r.exits(1)
 	c.whole()
+}
+
+// A board of any size is refused in little memory.
+func TestHugeBoard(t *testing.T) {
+	c := newWorld(t, cellClasses[0])
+	if err := os.Truncate(c.path("board", "board.json"), 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"dispatch open --agent ada --task x", "board show", "board check", "board repair --agent ada"} {
+		r := start(t, c.dir, "helper", append([]string{"peak", "stile"}, strings.Fields(args)...)...)
+		said, err := io.ReadAll(r.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.wait()
+		var peak int
+		says := string(said) + r.stderr()
+		_, last, _ := strings.Cut(says, "peak ")
+		if _, err := fmt.Sscan(last, &peak); err != nil || peak > 64<<10 || !strings.Contains(says, "it has more than 64 MiB") {
+			t.Errorf("%s: %d KiB, %v: %s", args, peak, err, says)
+		}
+	}
+	if got := c.logged(); len(got) != 1 {
+		t.Errorf("the log has %v", got)
+	}
 }

@@ -30,7 +30,7 @@ func TestDispatchInterleavings(t *testing.T) {
 	rounds := 30
 	switch {
 	case os.Getenv("STILE_NIGHTLY") != "":
-		rounds = 600
+		rounds = 300
 	case testing.Short():
 		rounds = 8
 	}

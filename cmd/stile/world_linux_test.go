@@ -31,7 +31,7 @@ var cellClasses = []string{"hard links", "no hard links"}
 func newWorld(t *testing.T, class string) *world {
 	t.Helper()
 	on := os.Getenv("STILE_TEST_DIR")
-	dir, err := os.MkdirTemp(on, "cell")
+	dir, err := os.MkdirTemp(on, "cell") //nolint:usetesting // on the volume that is meant
 	if err != nil {
 		t.Fatal(err)
 	}
