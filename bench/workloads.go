@@ -104,6 +104,21 @@ var workloads = []workload{
 		"List the containers and read the head of each, by its hint, in one process. The pages before the last are names only.",
 		nil, (*bench).grantStatus,
 	},
+	{
+		"register-land", "Register: a small landing",
+		"A landing of 1 KiB, and in turn with it a heartbeat on the same grant; the store opened anew each time, all synced.",
+		nil, (*bench).registerLand,
+	},
+	{
+		"register-large", "Register: a large landing",
+		"A landing of 1 GiB of a file that was just written, synced; and `sha256sum`, `cp` and `sync` in sequence on it.",
+		nil, (*bench).registerLarge,
+	},
+	{
+		"register-log", "Register: a long log",
+		"Go through all landings of a grant, the store opened anew, each page checked by its hash.",
+		nil, (*bench).registerLog,
+	},
 }
 
 const us = 1e3 // ns

@@ -12,6 +12,7 @@ import (
 	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/register"
 )
 
 // refusalObject is what a refusal was judged on, in the JSON of an error.
@@ -194,7 +195,11 @@ func (f *grantFlags) flagged(command string) string {
 	if f.estate != "" {
 		command += " --estate " + display.ShellWord(f.estate)
 	}
-	sub, _, _ := strings.Cut(strings.TrimPrefix(command, "stile grant "), " ")
+	sub, own := strings.CutPrefix(command, "stile grant ")
+	if !own {
+		return command // registers are read by anybody
+	}
+	sub, _, _ = strings.Cut(sub, " ")
 	switch sub {
 	case "status", "history":
 	case "clear", "restore":
@@ -231,12 +236,13 @@ func (f *grantFlags) print(w io.Writer, fl *failure) {
 	if r != nil && r.Ended != nil && !strings.Contains(r.Cause, "revision") {
 		fmt.Fprintf(w, "  yours: %s\n", display.Text(endText(r.Ended)))
 	}
-	var refused *session.RefusedLanding
+	var refused *register.RefusedError
 	if errors.As(fl.err, &refused) {
 		if refused.Err != nil {
 			fmt.Fprintf(w, "  not kept: %s\n", display.Text(refused.Err.Error()))
 		} else {
-			fmt.Fprintf(w, "  kept in quarantine as %s; nothing of it reached the register\n", refused.Kept)
+			fmt.Fprintf(w, "  kept in quarantine as %s; nothing of it reached the register\n", refused.Kept.Name)
+			fmt.Fprintf(w, "  to have it back: stile register refused %s %s --export DIR\n", shown(f.name), refused.Kept.Short())
 		}
 	}
 	if fl.hint != "" {
@@ -263,9 +269,9 @@ func (f *grantFlags) errorObject(fl *failure) *errorObject {
 	if errors.As(fl.err, &r) {
 		o.Message = display.Text(message(fl))
 		o.Refusal = refusalOf(r, f.command(r))
-		var refused *session.RefusedLanding
+		var refused *register.RefusedError
 		if errors.As(fl.err, &refused) {
-			o.Refusal.Quarantine = refused.Kept
+			o.Refusal.Quarantine = refused.Kept.Name
 			if refused.Err != nil {
 				o.Message += "; not kept: " + display.Text(refused.Err.Error())
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/register"
 )
 
 // grantResult is the JSON of a grant command that was carried out.
@@ -25,14 +26,14 @@ type grantResult struct {
 	// Replayed: an earlier attempt of the same command had done it.
 	Replayed bool `json:"replayed"`
 
-	Turn        *turnJSON      `json:"turn,omitempty"`
-	SessionFile string         `json:"session_file,omitempty"`
-	Lease       *grant.Lease   `json:"lease,omitempty"`
-	Block       *grant.Block   `json:"block,omitempty"`
-	Landing     *grant.Landing `json:"landing,omitempty"`
-	Manifest    grant.Digest   `json:"manifest,omitempty"`
-	Files       []session.File `json:"files,omitempty"`
-	SetAside    string         `json:"set_aside,omitempty"`
+	Turn        *turnJSON        `json:"turn,omitempty"`
+	SessionFile string           `json:"session_file,omitempty"`
+	Lease       *grant.Lease     `json:"lease,omitempty"`
+	Block       *grant.Block     `json:"block,omitempty"`
+	Landing     *grant.Landing   `json:"landing,omitempty"`
+	Manifest    grant.Digest     `json:"manifest,omitempty"`
+	Entries     []register.Entry `json:"entries,omitempty"`
+	SetAside    string           `json:"set_aside,omitempty"`
 	// Earlier is a landing, or other command of the kind, of an attempt whose answer had been lost.
 	Earlier int64 `json:"earlier_rev,omitempty"`
 }
@@ -98,7 +99,9 @@ func (f *grantFlags) doneText(o *grantResult, p *grant.Page, now grant.Time) str
 	case grant.OpCloseBlock:
 		text = "closed"
 	case grant.OpLand:
-		text = landedText(p.Landing, p.Register.Seq, len(o.Files))
+		text = landedText(p.Landing, p.Register.Seq, len(o.Entries))
+	case grant.OpResolve:
+		text = "settled: " + display.Text(p.Note)
 	case grant.OpClear:
 		text = fmt.Sprintf("cleared: number %d is burned; %s", p.Grant, nextText(p))
 	case grant.OpRestore:

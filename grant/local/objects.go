@@ -62,7 +62,7 @@ func (s *Store) Put(ctx context.Context, container string, kind grant.Kind, r io
 	sum, size, there := sha256.New(), int64(0), false
 	var digest grant.Digest
 	temp, err := s.pending(b.path(pendingName), 0o666, false, func(f vfs.File) (err error) {
-		size, err = io.Copy(io.MultiWriter(f, sum), &reader{ctx, r})
+		size, err = io.CopyBuffer(io.MultiWriter(f, sum), &reader{ctx, r}, make([]byte, bufferSize))
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,9 @@ func (s *Store) Put(ctx context.Context, container string, kind grant.Kind, r io
 		sweep.Remove(s.seams, temp)
 		err = s.seams.FS.SyncDir(dir) // whoever put it there may not have come to that
 	} else if err == nil {
-		err = b.place(temp, kind, digest)
+		if err = b.place(temp, kind, digest); err == nil {
+			err = s.seams.FS.SyncDir(dir)
+		}
 	}
 	if err != nil {
 		return "", 0, fmt.Errorf("store an object of %s: %w", display.Text(container), err)
@@ -100,7 +102,7 @@ func (b *box) makeObjects(kind grant.Kind) error {
 }
 
 // place moves a synced file to an object's name. What is there already is damaged: so replacing it takes nothing
-// from anybody, and needs no hard links.
+// from anybody, and needs no hard links. The name is durable when the folder is synced.
 func (b *box) place(temp string, kind grant.Kind, digest grant.Digest) error {
 	fsys, dir := b.s.seams.FS, b.objects(kind)
 	name := filepath.Join(dir, string(digest))
@@ -117,9 +119,8 @@ func (b *box) place(temp string, kind grant.Kind, digest grant.Digest) error {
 	}
 	if err != nil {
 		sweep.Remove(b.s.seams, temp)
-		return err
 	}
-	return fsys.SyncDir(dir)
+	return err
 }
 
 // whole tells whether an object is there with the right bytes.
@@ -129,9 +130,12 @@ func (b *box) whole(name string, digest grant.Digest) bool {
 		return false
 	}
 	defer f.Close()
-	_, err = io.Copy(io.Discard, f)
+	_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, f, make([]byte, bufferSize))
 	return err == nil
 }
+
+// bufferSize is what objects are read and written by.
+const bufferSize = 256 << 10
 
 // Get opens an object: fs.ErrNotExist when there is none. Its bytes are checked as they are read: the last
 // Read says ErrBadObject instead of io.EOF when they were not those of the name, so do not use them before.

@@ -41,6 +41,7 @@ type Store struct {
 	seams  *seam.Set
 	log    *slog.Logger
 	fence  func(ctx context.Context, target string) (func() error, error)
+	share  func(ctx context.Context, target string) (func() error, error)
 
 	mu    sync.Mutex
 	boxes map[string]*memory
@@ -91,8 +92,9 @@ func Open(estate string, o Options) (*Store, error) {
 	if s.state == "" {
 		s.state = StateDir()
 	}
+	s.share = o.fence
 	if s.fence == nil {
-		s.fence = kernelFence
+		s.fence, s.share = kernelFence, kernelShare
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

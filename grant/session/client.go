@@ -56,10 +56,12 @@ type Result struct {
 	// Earlier is set when another attempt of the same kind, whose answer was lost, is found to have succeeded
 	// before this one.
 	Earlier *grant.Revision
+
+	nonce string // that it was tried with
 }
 
-// nonce is id, or a fresh one.
-func nonce(id string) string {
+// Nonce is id, or a fresh one.
+func Nonce(id string) string {
 	if id != "" {
 		return id
 	}
@@ -69,11 +71,11 @@ func nonce(id string) string {
 }
 
 func (c *Client) agent(container, id string) grant.Meta {
-	return grant.Meta{Container: container, Nonce: nonce(id), By: grant.Agent(c.Agent)}
+	return grant.Meta{Container: container, Nonce: Nonce(id), By: grant.Agent(c.Agent)}
 }
 
 func (c *Client) operator(container, id string) grant.Meta {
-	return grant.Meta{Container: container, Nonce: nonce(id), By: grant.Operator(c.Operator)}
+	return grant.Meta{Container: container, Nonce: Nonce(id), By: grant.Operator(c.Operator)}
 }
 
 // do carries out a command that needs no session. With an id of the caller's it may have been done before.

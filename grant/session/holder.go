@@ -10,7 +10,7 @@ import (
 
 // Heartbeat extends the session's grant. It leaves nothing to be settled: one too many does no harm.
 func (c *Client) Heartbeat(ctx context.Context, x *local.Session, id string) (Result, error) {
-	meta := grant.Meta{Container: x.Container, Nonce: nonce(id), By: grant.Agent(x.Agent)}
+	meta := grant.Meta{Container: x.Container, Nonce: Nonce(id), By: grant.Agent(x.Agent)}
 	since := grant.Ref{}
 	if id != "" {
 		since = x.Base
@@ -50,6 +50,13 @@ func (c *Client) AssignBlock(ctx context.Context, x *local.Session, id, worker, 
 func (c *Client) CloseBlock(ctx context.Context, x *local.Session, id string, block int64, reason string) (Result, error) {
 	return c.holder(ctx, x, grant.OpCloseBlock, id, func(m grant.Meta) grant.Command {
 		return grant.CloseBlock{Meta: m, Session: x.Proof(), Block: block, Reason: reason}
+	})
+}
+
+// Resolve says what became of a fenced command whose end nobody saw.
+func (c *Client) Resolve(ctx context.Context, x *local.Session, id, of string, done bool, reason string) (Result, error) {
+	return c.holder(ctx, x, grant.OpResolve, id, func(m grant.Meta) grant.Command {
+		return grant.Resolve{Meta: m, Session: x.Proof(), ID: of, Done: done, Reason: reason}
 	})
 }
 
@@ -122,7 +129,7 @@ func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id 
 	}
 	meta.Nonce = a.Nonce
 	rev, replayed, err := c.Store.Do(ctx, grant.Request{Command: build(meta), Since: since})
-	r := Result{Revision: rev, Replayed: replayed, Earlier: earlier}
+	r := Result{Revision: rev, Replayed: replayed, Earlier: earlier, nonce: meta.Nonce}
 	if err == nil || isRefusal(err) {
 		err = errors.Join(c.explain(ctx, err), c.Store.Settle(a))
 	}

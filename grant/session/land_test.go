@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,25 +10,8 @@ import (
 	"time"
 
 	"github.com/stile-lock/stile/grant"
+	"github.com/stile-lock/stile/register"
 )
-
-// A manifest's bytes are a contract: they name what has landed.
-func TestManifestBytes(t *testing.T) {
-	m := &Manifest{V: 1, Note: "north <half>", Files: []File{{Name: "maps/a.svg", SHA256: grant.Digest(strings.Repeat("a", 64)), Size: 3}}}
-	want := `{"empty":"","files":[{"name":"maps/a.svg","sha256":"` + strings.Repeat("a", 64) + `","size":3}],"note":"north <half>","v":1}` + "\n"
-	got, err := m.encode()
-	if err != nil || string(got) != want {
-		t.Fatalf("%s, %v", got, err)
-	}
-	if back, err := parseManifest(got); err != nil || back.Files[0] != m.Files[0] {
-		t.Fatal(back, err)
-	}
-	for _, bad := range []string{"", "{}", want[:len(want)-2], want + " ", strings.Replace(want, `"v":1`, `"v":2`, 1), strings.Replace(want, `"v"`, `"w"`, 1)} {
-		if _, err := parseManifest([]byte(bad)); !errors.Is(err, errManifest) {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-}
 
 // A landing after the grant's end is kept byte for byte, with how the grant ended, and the register stays.
 func TestLateLandingIsKept(t *testing.T) {
@@ -35,30 +19,30 @@ func TestLateLandingIsKept(t *testing.T) {
 	p.acquire("ada")
 	p.clock.Step(5 * time.Hour)
 	bob := p.acquire("bob")
-	_, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{p.file("late", "precious")}})
+	_, err := p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(p.file("late", "precious"))})
 	r := refused(t, err, grant.CodeFenced)
-	var kept *RefusedLanding
+	var kept *register.RefusedError
 	if !errors.As(err, &kept) || kept.Err != nil || r.Ended == nil || r.Ended.How != grant.HowTakenOver {
 		t.Fatalf("%+v", err)
 	}
 	if p.head().Register.Seq != 0 {
 		t.Error("it landed")
 	}
-	text, err := p.client("ada").object(t.Context(), container, grant.KindQuarantine, kept.Kept)
-	if err != nil || !strings.Contains(string(text), `"how":"taken_over"`) || !strings.Contains(string(text), `"your_grant":1`) {
-		t.Fatalf("%s, %v", text, err)
+	reg := register.Of(p.store(), container)
+	list, err := reg.Kept(t.Context(), false)
+	if err != nil || len(list) != 1 || list[0].Refusal.Ended == nil || list[0].Refusal.Ended.How != grant.HowTakenOver || list[0].Refusal.Yours != 1 || list[0].ID == "" {
+		t.Fatalf("%+v, %v", list, err)
 	}
-	all, err := p.store().Objects(t.Context(), container, grant.KindQuarantine)
-	if err != nil || len(all) != 3 { // the file, its manifest, and the refusal
-		t.Fatal(all, err)
+	m, err := reg.Manifest(t.Context(), list[0].Manifest)
+	if err != nil {
+		t.Fatal(err)
 	}
-	found := false
-	for _, d := range all {
-		data, err := p.client("ada").object(t.Context(), container, grant.KindQuarantine, d)
-		found = found || err == nil && string(data) == "precious"
+	f, err := reg.Open(t.Context(), m.Entries[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !found {
-		t.Error("the file was not kept")
+	if data, err := io.ReadAll(f); err != nil || string(data) != "precious" {
+		t.Errorf("%q, %v", data, err)
 	}
 	// Long after, when the page itself no longer knows how that grant ended.
 	p.release(bob)
@@ -70,7 +54,7 @@ func TestLateLandingIsKept(t *testing.T) {
 	// Whoever has no session at all is refused as well, and its work is kept.
 	_, err = p.client("dora").Land(t.Context(), container, "", Landing{Empty: "none"})
 	wants(t, err, grant.CodeNotHolder)
-	if !errors.As(err, &kept) || kept.Kept == "" {
+	if !errors.As(err, &kept) || kept.Kept.Name == "" {
 		t.Errorf("not kept: %v", err)
 	}
 }
@@ -79,11 +63,11 @@ func TestLateLandingIsKept(t *testing.T) {
 func TestReadBack(t *testing.T) {
 	p := newPlace(t)
 	x := p.acquire("ada")
-	landed, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{p.file("a", "one")}})
+	landed, err := p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(p.file("a", "one"))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(p.estate, "containers", container, "objects", "artifacts", string(landed.Manifest.Files[0].SHA256))
+	name := filepath.Join(p.estate, "containers", container, "objects", "artifacts", string(landed.Receipt.Tree.Entries[0].SHA256))
 	for what, damage := range map[string]func() error{
 		"damaged": func() error { return os.WriteFile(name, []byte("ONE"), 0o600) },
 		"gone":    func() error { return os.Remove(name) },
@@ -97,7 +81,7 @@ func TestReadBack(t *testing.T) {
 			t.Fatalf("%s: released", what)
 		}
 	}
-	if _, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{filepath.Join(p.dir, "a")}}); err != nil {
+	if _, err := p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(filepath.Join(p.dir, "a"))}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.client("ada").Release(t.Context(), x, ""); err != nil {
@@ -105,36 +89,33 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// What can never land is refused before anything is stored.
-func TestBadFiles(t *testing.T) {
+// What can never land is refused.
+func TestBadLandings(t *testing.T) {
 	p := newPlace(t)
 	p.acquire("ada")
 	a := p.file("a", "one")
-	if err := os.Mkdir(filepath.Join(p.dir, "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	other := p.file("sub/a", "two")
 	for name, l := range map[string]Landing{
-		"missing":    {Files: []string{filepath.Join(p.dir, "none")}},
-		"a folder":   {Files: []string{a, p.dir}},
-		"twice":      {Files: []string{a, a}},
-		"same name":  {Files: []string{a, other}},
-		"nothing":    {},
-		"both":       {Files: []string{a}, Empty: "none"},
-		"blank":      {Empty: "  "},
-		"ids empty":  {Empty: "none", IDs: []grant.Range{{Lo: 1, Hi: 1}}},
-		"odd reason": {Empty: "a\nb"},
+		"nothing":   {},
+		"no files":  {Tree: &register.Tree{}},
+		"blank":     {Empty: "  "},
+		"ids empty": {Empty: "none", IDs: []grant.Range{{Lo: 1, Hi: 1}}},
 	} {
 		_, err := p.client("ada").Land(t.Context(), container, "", l)
 		if r := refused(t, err, grant.CodeBadInput); r.Holder == nil || r.Container != container {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
+	if _, err := p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a), Empty: "none"}); !errors.Is(err, grant.CodeBadInput) {
+		t.Error(err)
+	}
+	if _, err := p.client("ada").Land(t.Context(), container, "", Landing{Empty: "a\nb"}); err == nil {
+		t.Error("a reason of two lines")
+	}
 	all, err := p.store().Objects(t.Context(), container, grant.KindQuarantine)
 	if err != nil || len(all) != 0 || p.head().Register.Seq != 0 {
 		t.Error(all, err)
 	}
 	base := grant.Digest(strings.Repeat("0", 64)) // from yesterday
-	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}, Base: &base})
+	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a), Base: &base})
 	wants(t, err, grant.CodeRegisterMoved)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stile-lock/stile/grant/granttest"
 	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/internal/seam"
+	"github.com/stile-lock/stile/register"
 )
 
 const container = "atlas"
@@ -65,6 +66,18 @@ func (p *place) file(name, text string) string {
 		p.t.Fatal(err)
 	}
 	return path
+}
+
+// tree is one of files, under their last names.
+func (p *place) tree(files ...string) *register.Tree {
+	p.t.Helper()
+	tree := &register.Tree{}
+	for _, file := range files {
+		if err := tree.AddAs(filepath.Base(file), file); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return tree
 }
 
 func (p *place) acquire(agent string) *local.Session {
@@ -135,11 +148,11 @@ func TestFromAcquireToRelease(t *testing.T) {
 	if err != nil || len(r.Revision.Page().IDs.Leases) != 1 {
 		t.Fatal(r, err)
 	}
-	landed, err := p.client("ada").Land(ctx, container, "", Landing{Files: []string{p.file("a", "one"), p.file("b", "two")}, IDs: []grant.Range{{Lo: 2, Hi: 3}}, Note: "n"})
+	landed, err := p.client("ada").Land(ctx, container, "", Landing{Tree: p.tree(p.file("a", "one"), p.file("b", "two")), IDs: []grant.Range{{Lo: 2, Hi: 3}}, Note: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.head(); got.Register.Seq != 1 || got.Landing.SHA256 != landed.SHA256 || len(got.IDs.Free) != 2 {
+	if got := p.head(); got.Register.Seq != 1 || got.Landing.SHA256 != landed.Receipt.Manifest || len(got.IDs.Free) != 2 {
 		t.Errorf("page %+v", got)
 	}
 	found, _, err := p.client("ada").Find(ctx, grant.OpRelease, container, "")
@@ -246,18 +259,18 @@ func TestLandingAnswerLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lose(Landing{Files: []string{a}}, lossy{after: 1})
-	got, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}})
+	lose(Landing{Tree: p.tree(a)}, lossy{after: 1})
+	got, err := p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a)})
 	if err != nil || !got.Replayed || p.head().Register.Seq != 1 {
 		t.Fatal(got, err, p.head().Register)
 	}
-	lose(Landing{Files: []string{a}}, lossy{before: 1})
-	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}})
+	lose(Landing{Tree: p.tree(a)}, lossy{before: 1})
+	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a)})
 	if err != nil || got.Replayed || p.head().Register.Seq != 2 {
 		t.Fatal(got, err, p.head().Register)
 	}
-	lose(Landing{Files: []string{a}, Note: "third"}, lossy{after: 1})
-	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}, Note: "fourth"})
+	lose(Landing{Tree: p.tree(a), Note: "third"}, lossy{after: 1})
+	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a), Note: "fourth"})
 	if err != nil || got.Replayed || got.Earlier == nil || p.head().Register.Seq != 4 {
 		t.Fatal(got, err, p.head().Register)
 	}
