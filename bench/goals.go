@@ -131,6 +131,8 @@ var goals = []goal{
 	{"grants of 8 processes on disk", 5 * etcdMutex, "/s", true, valueOf("grant-contend", "8 processes, disk", "grant", "rate")},
 	{"status of 1,000 containers of 1,000 revisions on disk", 200, " ms", false,
 		valueOf("grant-status", "1000 containers of 1000 revisions, disk", "grant", "time")},
+	{"dispatch open at 10,000 records on disk, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", onDisk, "stile dispatch open", "stile run + c-dispatch", "median")},
+	{"dispatch open at 10,000 records on tmpfs, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", inMemory, "stile dispatch open", "stile run + c-dispatch", "median")},
 	{"landing of 1 KiB on disk, against a heartbeat", 1.5, "×", false, func(b *book) float64 {
 		return b.value("register-land", "1 KiB, disk", "grant", "p50") / b.value("register-land", "a heartbeat, disk", "grant", "p50")
 	}},

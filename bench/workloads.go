@@ -80,6 +80,11 @@ var workloads = []workload{
 		[]string{"gofrs+json", "c-copy"}, (*bench).appendOnce,
 	},
 	{
+		"dispatch", "Open a dispatch, whole process",
+		"From posix_spawn to reaped, with 10,000 dispatches in the log and on the board, synced. `c-dispatch` does the same reads, writes, renames and fsyncs and knows nothing of JSON; `stile run` runs /bin/true and stands for what the tool's start takes. The goal is against the sum of the two.",
+		[]string{"c-dispatch"}, (*bench).openDispatch,
+	},
+	{
 		"lines", "Append a line",
 		"Lines of 200 bytes; counted over one window that is common to all processes. Every line must be there, whole.",
 		[]string{"sqlite-normal", "sqlite-full"}, (*bench).lines,

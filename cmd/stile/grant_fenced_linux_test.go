@@ -123,7 +123,8 @@ func TestLandingOnAFullDisk(t *testing.T) {
 	args := []string{"grant", "land", "atlas", "--dir", src, "--agent", "ada", "--json"}
 	r := start(t, dir, "stile", args...)
 	r.exits(exitFailed)
-	if s, _ := r.out.ReadString('\n'); !strings.Contains(s, `"code":"no_space"`) || !strings.Contains(s, "land big") || strings.Contains(s, "held") {
+	// Files are stored side by side, so the small one can be the one that meets the full disk.
+	if s, _ := r.out.ReadString('\n'); !strings.Contains(s, `"code":"no_space"`) || !strings.Contains(s, "land big") && !strings.Contains(s, "land small") || strings.Contains(s, "held") {
 		t.Errorf("%s", s)
 	}
 	artifacts := filepath.Join(dir, ".stile", "containers", "atlas", "objects", "artifacts")

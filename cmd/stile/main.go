@@ -38,13 +38,13 @@ func stile(args []string) int {
 		return unknownVerb(name, os.Stderr)
 	}
 	if v.subs != nil {
-		return runGroup(&v, rest)
+		return afterOutput(runGroup(&v, rest))
 	}
 	if asksHelp(&v, rest) {
 		v.printHelp(os.Stdout)
 		return 0
 	}
-	return v.run(rest)
+	return afterOutput(v.run(rest))
 }
 
 // asksHelp says whether --help or -h stands among the verb's own flags. It

@@ -102,7 +102,7 @@ func TestLockFileOnRealVolumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: no file systems are made")
 	}
-	binary := lockfileTests(t)
+	binary := testsOf(t, "./lockfile")
 	for _, v := range volumes {
 		t.Run(v.name, func(t *testing.T) {
 			dir := v.mounted(t)
@@ -112,7 +112,29 @@ func TestLockFileOnRealVolumes(t *testing.T) {
 				// a part of the name: whole tests stand first.
 				args = append(args, "-test.skip=^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$|/^hard_links$|/./^hard_links$")
 			}
-			events, rest, err := runOn(t, binary, dir, args...)
+			events, rest, err := runOn(t, binary, "lockfile", dir, args...)
+			replay(t, "on "+v.name, events)
+			if err != nil && !t.Failed() {
+				t.Errorf("the test binary ends with %v, though no test of it failed", err)
+			}
+			if t.Failed() {
+				t.Logf("besides its tests' output:\n%s", rest)
+			}
+		})
+	}
+}
+
+// TestDispatchOnRealVolumes runs what the tool shows of the matrix, and its death at every call, on the same
+// file systems.
+func TestDispatchOnRealVolumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: no file systems are made")
+	}
+	binary := testsOf(t, "./cmd/stile")
+	for _, v := range volumes {
+		t.Run(v.name, func(t *testing.T) {
+			skip := map[bool]string{true: "-test.skip=/./^no_hard_links$|/^no_hard_links$", false: "-test.skip=/./^hard_links$|/^hard_links$"}
+			events, rest, err := runOn(t, binary, "cmd/stile", v.mounted(t), "-test.run=^(TestDispatchCells|TestDispatchKilledAtEveryCall)$", skip[v.links])
 			replay(t, "on "+v.name, events)
 			if err != nil && !t.Failed() {
 				t.Errorf("the test binary ends with %v, though no test of it failed", err)
@@ -129,31 +151,31 @@ func TestVolumeIsUsed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: the lock file's tests are not built once more")
 	}
-	events, _, err := runOn(t, lockfileTests(t), filepath.Join(t.TempDir(), "none"), "-test.run=^TestMatrix$/^free$")
+	events, _, err := runOn(t, testsOf(t, "./lockfile"), "lockfile", filepath.Join(t.TempDir(), "none"), "-test.run=^TestMatrix$/^free$")
 	if r := results(events).child("TestMatrix"); err == nil || r.verdict() != "fail" {
 		t.Errorf("in a folder that is not there: %s, %v", r.verdict(), err)
 	}
 }
 
-// lockfileTests builds the tests of the lock file.
-func lockfileTests(t *testing.T) (binary string) {
+// testsOf builds the tests of a package.
+func testsOf(t *testing.T, pkg string) (binary string) {
 	t.Helper()
-	binary = filepath.Join(t.TempDir(), "lockfile.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "./lockfile")
+	binary = filepath.Join(t.TempDir(), filepath.Base(pkg)+".test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, pkg)
 	build.Dir = filepath.Dir(goEnv(t, "GOMOD"))
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the lock file's tests: %v\n%s", err, out)
+		t.Fatalf("build the tests of %s: %v\n%s", pkg, err, out)
 	}
 	return binary
 }
 
-// runOn runs the lock file's tests on the volume at dir, and returns their events and what was printed
+// runOn runs a package's tests, in its folder, on the volume at dir, and returns their events and what was printed
 // outside any test.
-func runOn(t *testing.T, binary, dir string, args ...string) ([]testEvent, string, error) {
+func runOn(t *testing.T, binary, pkg, dir string, args ...string) ([]testEvent, string, error) {
 	t.Helper()
 	args = append([]string{"tool", "test2json", binary, "-test.v=test2json", "-test.timeout=2m"}, args...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = filepath.Join(filepath.Dir(goEnv(t, "GOMOD")), "lockfile")
+	cmd.Dir = filepath.Join(filepath.Dir(goEnv(t, "GOMOD")), pkg)
 	cmd.Env = append(os.Environ(), "STILE_TEST_DIR="+dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
