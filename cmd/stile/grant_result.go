@@ -111,6 +111,12 @@ func (f *grantFlags) doneText(o *grantResult, p *grant.Page, now grant.Time) str
 			text = fmt.Sprintf("grant %d of %s until %s", p.Grant, display.Text(p.Holder.Agent), untilText(p.Expiry, now))
 		}
 	}
+	if p.Op == grant.OpAcquire {
+		for _, d := range p.Doubts {
+			text += fmt.Sprintf("\n  in doubt: nobody saw the end of '%s', of grant %d: look, and say stile grant land %s --resolve done|undone --reason WHY",
+				display.Text(d.Command), d.Grant, shown(p.Container))
+		}
+	}
 	if o.SetAside != "" {
 		text += "; what could not be read is kept as " + display.Text(o.SetAside)
 	}
