@@ -27,7 +27,7 @@ type estate struct {
 }
 
 func newEstate(t *testing.T) *estate {
-	e := &estate{t: t, dir: t.TempDir(), state: filepath.Join(t.TempDir(), "stile"), clock: granttest.NewClock()}
+	e := &estate{t: t, dir: estateDir(t), state: filepath.Join(t.TempDir(), "stile"), clock: granttest.NewClock()}
 	e.do(e.open(), grant.Create{Meta: e.meta(grant.Operator("olga"))})
 	return e
 }
