@@ -320,3 +320,20 @@ func (c counter) hook(op vfstest.Op) error {
 	}
 	return nil
 }
+
+// TestPageInAnothersPlace: a process that knows a page well is not taken in by a copy of it under a later name.
+func TestPageInAnothersPlace(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	rev, err := s.Head(t.Context(), "atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(e.path("pages", place{1, 2}.name()), rev.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var blocked *BlockError
+	if _, err := s.Head(t.Context(), "atlas"); !errors.As(err, &blocked) {
+		t.Errorf("got %v", err)
+	}
+}

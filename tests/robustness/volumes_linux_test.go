@@ -112,7 +112,7 @@ var onVolumes = []struct {
 	{
 		"grant/local",
 		"^(TestStore|TestHistories|TestOddPages|TestNewerPage|TestDamagedObject|TestPendingFolderMissing|TestGapBlocks|" +
-			"TestRestoreUnderARunningProcess|TestWitness.*|TestSession|TestAttempt|TestFence.*|TestNested.*)$",
+			"TestRestoreUnderARunningProcess|TestWitness.*|TestInLine|TestLine.*|TestSession|TestAttempt|TestFence.*|TestNested.*)$",
 		"/^hard_links$",
 	},
 }
