@@ -21,16 +21,40 @@ type grantClient struct {
 	store   *local.Store
 	agent   string
 	session grant.Session
+	head    grant.Digest // the register's, when it was acquired
+	nothing grant.Digest // an object that is there
+	n       int
 }
 
-// openGrant is the passage of a grant: acquire; then an empty landing, which a release asks for, and the release.
-// Each of the three is synced.
+// openGrant is the least passage of a grant, its lock and unlock: acquire, a landing, without which there is no
+// release, and the release. Each of the three is a revision, synced. The landing names an object that is there.
 func openGrant(path string) (passage, error) {
 	c, err := newGrantClient(path + ".estate")
 	if err != nil {
 		return passage{}, err
 	}
-	return passage{lock: c.acquire, unlock: c.landAndRelease}, nil
+	return passage{lock: c.acquire, unlock: func() error { return c.landAndRelease(c.nothing) }}, nil
+}
+
+// openGrantEmpty is the same with a landing as agents make it who found nothing: its manifest is a new object.
+func openGrantEmpty(path string) (passage, error) {
+	c, err := newGrantClient(path + ".estate")
+	if err != nil {
+		return passage{}, err
+	}
+	return passage{lock: c.acquire, unlock: func() error {
+		c.n++
+		manifest, err := c.put(fmt.Sprintf("nothing found by %s, time %d\n", c.agent, c.n))
+		if err != nil {
+			return err
+		}
+		return c.landAndRelease(manifest)
+	}}, nil
+}
+
+func (c *grantClient) put(text string) (grant.Digest, error) {
+	d, _, err := c.store.Put(context.Background(), "bench", grant.KindArtifact, strings.NewReader(text))
+	return d, err
 }
 
 func newGrantClient(estate string) (*grantClient, error) {
@@ -46,6 +70,9 @@ func newGrantClient(estate string) (*grantClient, error) {
 	if grant.CodeOf(err) == grant.CodeExists {
 		err = nil
 	}
+	if err == nil {
+		c.nothing, err = c.put("nothing\n")
+	}
 	return c, err
 }
 
@@ -59,36 +86,39 @@ func (c *grantClient) do(cmd grant.Command) (*grant.Page, error) {
 }
 
 func (c *grantClient) acquire() error {
-	for {
-		_, _ = rand.Read(c.session.Secret[:])
-		page, err := c.do(grant.Acquire{Meta: c.meta(), Session: c.session.Secret.Hash()})
-		if err == nil {
-			c.session.Grant = page.Grant
-			return nil
+	return c.store.InLine(context.Background(), "bench", func(context.Context) error {
+		for {
+			_, _ = rand.Read(c.session.Secret[:])
+			page, err := c.do(grant.Acquire{Meta: c.meta(), Session: c.session.Secret.Hash()})
+			if err == nil {
+				c.session.Grant, c.head = page.Grant, page.Register.Head
+				return nil
+			}
+			if grant.CodeOf(err) != grant.CodeHeld {
+				return err
+			}
+			if err := c.free(); err != nil {
+				return err
+			}
 		}
-		if grant.CodeOf(err) != grant.CodeHeld {
+	})
+}
+
+// free returns when nobody holds the container.
+func (c *grantClient) free() error {
+	for {
+		head, err := c.store.Head(context.Background(), "bench")
+		if err != nil || head.Page().State != grant.StateHeld {
 			return err
 		}
-		head, err := c.store.Head(context.Background(), "bench")
-		if err == nil && head.Page().State == grant.StateHeld {
-			err = c.store.Watch(context.Background(), "bench", head.Ref())
-		}
-		if err != nil {
+		if err := c.store.Watch(context.Background(), "bench", head.Ref()); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *grantClient) landAndRelease() error {
-	head, err := c.store.Head(context.Background(), "bench")
-	if err != nil {
-		return err
-	}
-	nothing, _, err := c.store.Put(context.Background(), "bench", grant.KindArtifact, strings.NewReader("nothing\n"))
-	if err != nil {
-		return err
-	}
-	page, err := c.do(grant.Land{Meta: c.meta(), Session: c.session, Base: head.Page().Register.Head, Manifest: nothing, Empty: "a benchmark"})
+func (c *grantClient) landAndRelease(manifest grant.Digest) error {
+	page, err := c.do(grant.Land{Meta: c.meta(), Session: c.session, Base: c.head, Manifest: manifest, Empty: "a benchmark"})
 	if err != nil {
 		return err
 	}
@@ -100,7 +130,7 @@ func (c *grantClient) landAndRelease() error {
 const etcdMutex = 83
 
 func (b *bench) grantContend() {
-	who := []string{"grant", "lockfile"}
+	who := []string{"grant", "grant+empty", "lockfile"}
 	long := time.Duration(b.pick(4000, 1500)) * time.Millisecond
 	for _, p := range b.places() {
 		there := b.at(p.dir)

@@ -26,7 +26,8 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		}
 	}
 	if op == grant.OpAcquire {
-		if err := s.refusedAlready(ctx, b, r); err != nil {
+		seen, err := s.refusedAlready(ctx, b, r)
+		if err != nil {
 			return grant.Revision{}, false, err
 		}
 		nest, err := s.fenceOff(ctx, filepath.Join(s.root, nestingName), "the estate's containers")
@@ -34,6 +35,15 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 			return grant.Revision{}, false, err
 		}
 		defer s.letGo(nest)
+		// Of a crowd that came for one end of a grant, the first has it by now.
+		if moved, err := b.exists(after(seen)); err != nil || moved && seen != (grant.Ref{}) {
+			if err == nil {
+				_, err = s.refusedAlready(ctx, b, r)
+			}
+			if err != nil {
+				return grant.Revision{}, false, err
+			}
+		}
 	}
 	behind := fenced(ctx, b.fenceTarget())
 	if changesGrant(op) && !behind {
@@ -64,24 +74,25 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 }
 
 // refusedAlready evaluates an acquire before the fence is taken for it: those who are refused, most of them while
-// somebody holds, then do not stand in the way of the release.
-func (s *Store) refusedAlready(ctx context.Context, b *box, r grant.Request) error {
+// somebody holds, then do not stand in the way of the release. It tells the head that it looked at; the zero Ref:
+// none.
+func (s *Store) refusedAlready(ctx context.Context, b *box, r grant.Request) (grant.Ref, error) {
 	if r.Env != nil || r.Anywhere || r.Since != (grant.Ref{}) {
-		return nil // it may have been done
+		return grant.Ref{}, nil // it may have been done
 	}
 	head, err := s.Head(ctx, b.name)
 	if err != nil {
-		return nil //nolint:nilerr // grant.Do meets it again
+		return grant.Ref{}, nil //nolint:nilerr // grant.Do meets it again
 	}
 	now, err := s.Now(ctx)
 	if err != nil || head.Page().State != grant.StateHeld || now >= head.Page().Expiry || head.Page().Nonce == grant.MetaOf(r.Command).Nonce {
-		return err
+		return head.Ref(), err
 	}
 	env, err := s.env(ctx, b, r.Command, head, true)
 	if err == nil {
 		_, err = grant.Apply(head, r.Command, env)
 	}
-	return err
+	return head.Ref(), err
 }
 
 // assure makes a page that was found durable.

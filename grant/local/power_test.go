@@ -1,6 +1,7 @@
 package local
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stile-lock/stile/grant"
@@ -15,7 +16,7 @@ func TestTornPageSetAsideMeanwhile(t *testing.T) {
 	s.mem.Put(name, []byte("half"), 0o600)
 	seen := 0
 	store := s.store(s.mem, 9, func(op vfstest.Op) error {
-		if op.Kind == "open" && op.Name == name {
+		if op.Kind == "open" && filepath.ToSlash(op.Name) == name {
 			if seen++; seen == 1 {
 				return s.mem.Rename(name, "/e/aside")
 			}

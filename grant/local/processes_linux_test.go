@@ -212,7 +212,7 @@ type process struct {
 }
 
 func histories(t *testing.T, class string) {
-	c := child{Estate: t.TempDir(), State: t.TempDir(), Class: class}
+	c := child{Estate: estateDir(t), State: t.TempDir(), Class: class}
 	logs := t.TempDir()
 	store, err := Open(c.Estate, Options{State: c.State, Seams: &seam.Set{FS: classFS(class)}})
 	if err != nil {

@@ -61,6 +61,9 @@ type memory struct {
 	dirty   []place      // published, and not known to be on the disk
 	kinds   []grant.Kind // whose objects' folders are there, durably
 	noLinks bool         // link() does not work there
+
+	page grant.Revision         // the page that was read last; its bytes are compared before it is used
+	read map[string]witnessRead // of the witness files
 }
 
 // Open gives the store in an estate's folder. It makes nothing; the first container makes its folders.
