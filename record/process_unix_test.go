@@ -5,6 +5,8 @@ package record
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -26,7 +28,13 @@ func childStopped(args []string) error {
 			reads++
 		}
 		if string(step) == args[1] {
-			once.Do(func() { syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) })
+			once.Do(func() {
+				// The signal may go to another thread, and this one go on for a while: it waits to be let go on.
+				goesOn := make(chan os.Signal, 1)
+				signal.Notify(goesOn, syscall.SIGCONT)
+				syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+				<-goesOn
+			})
 		}
 	}}
 	err := Append(context.Background(), args[0], []byte(`"stopped"`), UpdateOptions{

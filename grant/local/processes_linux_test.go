@@ -262,8 +262,9 @@ func histories(t *testing.T, class string) {
 	if os.Getenv("STILE_NIGHTLY") == "1" {
 		rounds = 120
 	}
+	var before *grant.Page
 	for range rounds {
-		before := headOf(t, store)
+		before = headOf(t, store, before)
 		i := dice.IntN(len(procs))
 		// As a rule the holder, if it is at work still.
 		holder := func(p *process) bool { return before.Holder != nil && p.name == before.Holder.Agent }
@@ -276,7 +277,7 @@ func histories(t *testing.T, class string) {
 				t.Fatal(err)
 			}
 			procs[i] = start()
-			until(t, store, func(p *grant.Page) bool { return p.Grant > before.Grant })
+			until(t, store, before, func(p *grant.Page) bool { return p.Grant > before.Grant })
 			continue
 		}
 		// Whoever holds now, if it is this one, is overtaken meanwhile; unless it was stopped inside the fence, or
@@ -285,7 +286,7 @@ func histories(t *testing.T, class string) {
 			t.Fatal(err)
 		}
 		last, still := int64(0), 0
-		until(t, store, func(p *grant.Page) bool {
+		until(t, store, before, func(p *grant.Page) bool {
 			if still++; p.Rev != last {
 				last, still = p.Rev, 0
 			}
@@ -344,21 +345,25 @@ func unblocked(t *testing.T, s *Store) {
 	}
 }
 
-func headOf(t *testing.T, s *Store) *grant.Page {
+// headOf is the head; last while a page is half there, whose writer was stopped in the middle of it.
+func headOf(t *testing.T, s *Store, last *grant.Page) *grant.Page {
 	t.Helper()
 	unblocked(t, s)
 	head, err := s.Head(t.Context(), "atlas")
+	if errors.Is(err, grant.ErrBadPage) && last != nil {
+		return last
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return head.Page()
 }
 
-// until waits for a page that is as asked.
-func until(t *testing.T, s *Store, done func(*grant.Page) bool) {
+// until waits for a page that is as asked, from the last one that was seen.
+func until(t *testing.T, s *Store, p *grant.Page, done func(*grant.Page) bool) {
 	t.Helper()
 	for {
-		p := headOf(t, s)
+		p = headOf(t, s, p)
 		if done(p) {
 			return
 		}
