@@ -55,14 +55,12 @@ func (s *Store) Put(ctx context.Context, container string, kind grant.Kind, r io
 		return "", 0, err
 	}
 	dir := b.objects(kind)
-	for _, d := range []string{b.path(objectsName), dir} {
-		if err := s.mkdir(d, 0o777); err != nil {
-			return "", 0, err
-		}
+	if err := b.createObjects(kind); err != nil {
+		return "", 0, err
 	}
 	sum, size := sha256.New(), int64(0)
 	temp, err := s.pending(b.path(pendingName), 0o666, true, func(f vfs.File) error {
-		size, err = io.Copy(io.MultiWriter(f, sum), &reader{ctx, r})
+		size, err = io.CopyBuffer(io.MultiWriter(f, sum), &reader{ctx, r}, make([]byte, bufferSize))
 		return err
 	})
 	if err != nil {
@@ -73,6 +71,27 @@ func (s *Store) Put(ctx context.Context, container string, kind grant.Kind, r io
 		return "", 0, fmt.Errorf("store an object of %s: %w", display.Text(container), err)
 	}
 	return digest, size, nil
+}
+
+// createObjects makes the folders for a kind of objects. Their names are made durable once in a process, and again
+// when they went missing.
+func (b *box) createObjects(kind grant.Kind) error {
+	if b.s.recall(b.name).objects[kind] && b.s.isFolder(b.objects(kind)) == nil {
+		return nil
+	}
+	for _, d := range []string{b.path(objectsName), b.objects(kind)} {
+		if err := b.s.mkdir(d, 0o777); err != nil {
+			return err
+		}
+	}
+	b.s.remember(b.name, func(m *memory) {
+		made := map[grant.Kind]bool{kind: true} // never changed: others read it
+		for k := range m.objects {
+			made[k] = true
+		}
+		m.objects = made
+	})
+	return nil
 }
 
 // place moves a synced file to an object's name. What is there already has the same bytes, or is damaged: so
@@ -102,9 +121,12 @@ func (b *box) whole(name string, digest grant.Digest) bool {
 		return false
 	}
 	defer f.Close()
-	_, err = io.Copy(io.Discard, f)
+	_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, f, make([]byte, bufferSize))
 	return err == nil
 }
+
+// bufferSize is what objects are read and written by.
+const bufferSize = 256 << 10
 
 // Get opens an object: fs.ErrNotExist when there is none. Its bytes are checked as they are read: the last
 // Read says ErrBadObject instead of io.EOF when they were not those of the name, so do not use them before.

@@ -41,6 +41,7 @@ type Store struct {
 	seams  *seam.Set
 	log    *slog.Logger
 	fence  func(ctx context.Context, target string) (func() error, error)
+	share  func(ctx context.Context, target string) (func() error, error)
 
 	mu    sync.Mutex
 	boxes map[string]*memory
@@ -59,6 +60,7 @@ type memory struct {
 	hint    place   // what the hint file says, or the file's last writer in this process wrote
 	dirty   []place // published, and not known to be on the disk
 	noLinks bool    // link() does not work there
+	objects map[grant.Kind]bool
 }
 
 // Open gives the store in an estate's folder. It makes nothing; the first container makes its folders.
@@ -90,8 +92,9 @@ func Open(estate string, o Options) (*Store, error) {
 	if s.state == "" {
 		s.state = StateDir()
 	}
+	s.share = o.fence
 	if s.fence == nil {
-		s.fence = kernelFence
+		s.fence, s.share = kernelFence, kernelShare
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -1,0 +1,271 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/stile-lock/stile/grant"
+)
+
+// Landing is what is to land, and under which grant.
+type Landing struct {
+	// Command says who lands, on which base, and what they prove it with. Its Manifest is made here.
+	Command grant.Land
+	// Tree is what lands; nil or empty for an empty landing, which has its reason in Command.Empty.
+	Tree *Tree
+	// Manifest, instead of a Tree, lands a tree of which the store has every artifact already.
+	Manifest *Manifest
+	// Since and Anywhere are those of grant.Request: where to look for an earlier attempt with this nonce.
+	Since    grant.Ref
+	Anywhere bool
+}
+
+// Receipt is a landing that is there.
+type Receipt struct {
+	Landed
+	// Replayed: an earlier attempt with the same nonce had brought it.
+	Replayed bool
+}
+
+// ErrNothing says that there is nothing to land, and no reason for that.
+var ErrNothing = errors.New("there is nothing to land")
+
+// Land stores the artifacts and lands them, in this order. A *grant.Refusal says that nothing has landed; where it
+// is for the grant's sake it comes in a *RefusedError, and what was brought is kept. Any other error leaves the
+// register as it was and the grant held: the same command works when its cause is gone. grant.ErrUnknown: nobody
+// knows; the same command, with its nonce and Since, finds out.
+func (r *Register) Land(ctx context.Context, l Landing) (Receipt, error) {
+	var receipt Receipt
+	err := r.guarded(ctx, func() error {
+		m, err := r.bring(ctx, l)
+		if err != nil {
+			return err
+		}
+		if l.Command.Manifest, err = r.putManifest(ctx, m); err != nil {
+			return err
+		}
+		receipt, err = r.land(ctx, l, m)
+		return err
+	})
+	return receipt, err
+}
+
+// bring stores the artifacts of a landing.
+func (r *Register) bring(ctx context.Context, l Landing) (*Manifest, error) {
+	tree := l.Tree != nil && l.Tree.Len() > 0
+	switch {
+	case l.Manifest != nil && (tree || l.Command.Empty != ""), tree && l.Command.Empty != "":
+		return nil, fmt.Errorf("%w: a landing is one of empty, a tree and a manifest", grant.CodeBadInput)
+	case l.Manifest != nil && len(l.Manifest.Entries) == 0:
+		return nil, fmt.Errorf("%w: the manifest has no entries", ErrNothing)
+	case l.Manifest != nil:
+		return l.Manifest, r.holds(ctx, l.Manifest)
+	case l.Command.Empty != "":
+		content, err := r.contentOf(ctx, l.Command.Base)
+		return &Manifest{V: 1, Content: content, Empty: l.Command.Empty, Entries: []Entry{}}, err
+	case !tree:
+		return nil, ErrNothing
+	}
+	if err := r.putTree(ctx, l.Tree); err != nil {
+		return nil, err
+	}
+	return &Manifest{V: 1, Entries: l.Tree.entries()}, nil
+}
+
+// land is the landing itself, when all that it names is stored.
+func (r *Register) land(ctx context.Context, l Landing, m *Manifest) (Receipt, error) {
+	rev, replayed, err := r.do(ctx, grant.Request{Command: l.Command, Since: l.Since, Anywhere: l.Anywhere})
+	var refusal *grant.Refusal
+	if errors.As(err, &refusal) && refusal.Quarantined() {
+		return Receipt{}, r.quarantine(ctx, l.Command, m, refusal)
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{landedBy(rev), replayed}, nil
+}
+
+// together is how many artifacts are stored at a time: each waits for the disk, and the disk takes several at once.
+const together = 4
+
+// putTree stores a tree's files. After an error the others that were begun are brought to an end, so that nothing
+// of this goes on behind the caller's back.
+func (r *Register) putTree(ctx context.Context, t *Tree) error {
+	var files []*item
+	for i := range t.items {
+		if t.items[i].Kind == KindFile {
+			files = append(files, &t.items[i])
+		}
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	next := make(chan *item)
+	var all sync.WaitGroup
+	for range min(together, len(files)) {
+		all.Go(func() {
+			for it := range next {
+				if err := r.putItem(ctx, it); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	for _, it := range files {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- it
+	}
+	close(next)
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+func (r *Register) putItem(ctx context.Context, it *item) error {
+	err := it.read(ctx, func(from io.Reader) error {
+		var err error
+		it.SHA256, _, err = r.store.Put(ctx, r.container, grant.KindArtifact, from)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("land %s: %w", shown(it.Name), err)
+	}
+	return nil
+}
+
+func (r *Register) putManifest(ctx context.Context, m *Manifest) (grant.Digest, error) {
+	data, err := m.Encode()
+	if err != nil {
+		return "", err
+	}
+	if len(data) > maxManifest {
+		return "", fmt.Errorf("%w: %d bytes, at most %d", ErrManifest, len(data), maxManifest)
+	}
+	return r.put(ctx, grant.KindArtifact, data)
+}
+
+// holds checks that the store has all that a manifest names, whole.
+func (r *Register) holds(ctx context.Context, m *Manifest) error {
+	for _, e := range m.Entries {
+		if e.Kind != KindFile {
+			continue
+		}
+		if err := r.whole(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole reads an artifact to its end.
+func (r *Register) whole(ctx context.Context, e Entry) error {
+	f, err := r.Open(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := io.Copy(io.Discard, f)
+	if err == nil && n != e.Size {
+		err = fmt.Errorf("%w: %s has %d bytes, not %d", ErrManifest, shown(e.Name), n, e.Size)
+	}
+	return err
+}
+
+// contentOf is the manifest whose tree is the register's at a head; empty when there is none.
+func (r *Register) contentOf(ctx context.Context, head grant.Digest) (grant.Digest, error) {
+	if head == "" {
+		return "", nil
+	}
+	l, err := r.At(ctx, string(head))
+	if errors.Is(err, ErrNoLanding) {
+		return "", nil // the landing will be told that the head is another
+	}
+	if err != nil {
+		return "", err
+	}
+	return r.contentBy(ctx, l.Manifest)
+}
+
+// contentBy is the manifest of the tree that stands after the landing with a manifest.
+func (r *Register) contentBy(ctx context.Context, d grant.Digest) (grant.Digest, error) {
+	m, err := r.Manifest(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	if len(m.Entries) > 0 {
+		return d, nil
+	}
+	return m.Content, nil
+}
+
+// ReadBack proves for a release that the register can be read: it reads the head's manifest, and finds every
+// artifact that it names. It returns the head. Verify reads the artifacts as well.
+func (r *Register) ReadBack(ctx context.Context) (grant.Digest, error) {
+	head, err := r.store.Head(ctx, r.container)
+	if err != nil {
+		return "", err
+	}
+	page := head.Page()
+	if page.Register.Head == "" {
+		return "", nil
+	}
+	l, err := r.At(ctx, string(page.Register.Head))
+	if err != nil {
+		return "", err
+	}
+	m, err := r.Manifest(ctx, l.Manifest)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range m.Entries {
+		if e.Kind != KindFile {
+			continue
+		}
+		f, err := r.Open(ctx, e)
+		if err != nil {
+			return "", err
+		}
+		if err := f.Close(); err != nil {
+			return "", err
+		}
+	}
+	return page.Register.Head, nil
+}
+
+// Verify reads everything that ever landed, and every refused landing that is kept, to its end.
+func (r *Register) Verify(ctx context.Context) error {
+	var manifests []grant.Digest
+	for l, err := range r.All(ctx) {
+		if err != nil {
+			return err
+		}
+		manifests = append(manifests, l.Manifest)
+	}
+	kept, err := r.Kept(ctx, false)
+	if err != nil {
+		return err
+	}
+	for _, k := range kept {
+		manifests = append(manifests, k.Manifest)
+	}
+	seen := map[grant.Digest]bool{}
+	for _, d := range manifests {
+		m, err := r.Manifest(ctx, d)
+		if err != nil {
+			return err
+		}
+		for _, e := range m.Entries {
+			if e.Kind != KindFile || seen[e.SHA256] {
+				continue
+			}
+			seen[e.SHA256] = true
+			if err := r.whole(ctx, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTreeOfOddThings(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a/file", "x")
+	t.Chdir(dir)
+	for path, want := range map[string]error{
+		"a/file": nil, "./a/file": nil, "a/../a/file": nil,
+		"a": ErrIsFolder, "../x": ErrName, "a/../../x": ErrName, filepath.Join(dir, "a/file"): ErrName, "": ErrName, ".": ErrName,
+		"gone": fs.ErrNotExist,
+	} {
+		if err := (&Tree{}).AddFile(path); !errors.Is(err, want) || (want == nil) != (err == nil) {
+			t.Errorf("%q: %v, not %v", path, err, want)
+		}
+	}
+	twice := &Tree{}
+	if err := errors.Join(twice.AddFile("a/file"), twice.AddFile("./a/file")); !errors.Is(err, ErrName) {
+		t.Error(err)
+	}
+	if err := (&Tree{}).AddDir("a/file"); err == nil {
+		t.Error("a file is a folder")
+	}
+	if err := (&Tree{}).AddDir("gone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := os.Symlink("file", "a/link"); err != nil {
+		t.Skip("no links here:", err)
+	}
+	if err := (&Tree{}).AddDir("a"); !errors.Is(err, ErrLink) || !strings.Contains(err.Error(), "link") {
+		t.Error(err)
+	}
+	links := &Tree{Links: true}
+	if err := links.AddDir("a"); err != nil || links.Len() != 2 {
+		t.Errorf("%d, %v", links.Len(), err)
+	}
+	if err := os.Symlink("../../etc", "a/out"); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Tree{Links: true}).AddDir("a"); !errors.Is(err, ErrTarget) {
+		t.Error(err)
+	}
+}
+
+// A file that changes while it is read, in whatever way, does not land.
+func TestFileThatChanges(t *testing.T) {
+	w := newWorld(t)
+	a := w.acquire("a")
+	const size = 3 << 20
+	path := filepath.Join(t.TempDir(), "f")
+	for name, change := range map[string]func() error{
+		"grows": func() error {
+			f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteString("more")
+			return errors.Join(err, f.Close())
+		},
+		"shrinks": func() error { return os.Truncate(path, size/2) },
+		"is rewritten": func() error {
+			return errors.Join(os.WriteFile(path, make([]byte, size), 0o666), os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.must(os.WriteFile(path, []byte(strings.Repeat("x", size)), 0o666))
+			tr := &Tree{}
+			w.must(tr.addPath("f", path, false))
+			open := tr.items[0].open
+			tr.items[0].open = func() (source, error) {
+				src, err := open()
+				return &interrupted{source: src, after: size / 4, do: change}, err
+			}
+			if _, err := a.land(tr); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "land f") {
+				t.Error(err)
+			}
+		})
+	}
+	// One that another took the place of is not the one that was looked at.
+	w.must(os.WriteFile(path, []byte("x"), 0o666))
+	tr := &Tree{}
+	w.must(tr.addPath("f", path, false))
+	w.must(os.WriteFile(path+"2", []byte("y"), 0o666))
+	w.must(os.Rename(path+"2", path))
+	if _, err := a.land(tr); !errors.Is(err, ErrChanged) {
+		t.Error(err)
+	}
+	if w.page().Register.Seq != 0 {
+		t.Error("something landed")
+	}
+}
+
+// interrupted does something in the middle of reading.
+type interrupted struct {
+	source
+	after int64
+	do    func() error
+}
+
+func (i *interrupted) Read(p []byte) (int, error) {
+	n, err := i.source.Read(p[:min(len(p), 64<<10)])
+	if i.after -= int64(n); i.after <= 0 && i.do != nil {
+		err = errors.Join(err, i.do())
+		i.do = nil
+	}
+	return n, err
+}
+
+// Memory does not grow with the artifact.
+func TestLargeArtifact(t *testing.T) {
+	w := newWorld(t)
+	a := w.acquire("a")
+	const size = 200 << 20
+	tr, most := &Tree{}, 0
+	w.must(tr.add(item{Entry: Entry{Kind: KindFile, Name: "large"}, open: func() (source, error) {
+		return &long{left: size, biggest: &most}, nil
+	}}))
+	r, err := a.land(tr)
+	w.must(err)
+	m, err := w.reg.Manifest(context.Background(), r.Manifest)
+	w.must(err)
+	if m.Entries[0].Size != size {
+		t.Error(m.Entries[0].Size)
+	}
+	if most > 4<<20 {
+		t.Errorf("read by %d bytes at once", most)
+	}
+}
+
+// long is a source that notes how much is asked for at once.
+type long struct {
+	left    int64
+	biggest *int
+}
+
+func (l *long) Read(p []byte) (int, error) {
+	*l.biggest = max(*l.biggest, len(p))
+	if l.left == 0 {
+		return 0, io.EOF
+	}
+	n := int(min(int64(len(p)), l.left))
+	for i := range p[:n] {
+		p[i] = byte(l.left >> (i & 15))
+	}
+	l.left -= int64(n)
+	return n, nil
+}
+
+func (*long) Close() error        { return nil }
+func (*long) settled(int64) error { return nil }
