@@ -28,7 +28,7 @@ type row struct {
 }
 
 func newRow(worker, seq int) row {
-	return row{worker, seq, "2026-01-02T03:04:05.678Z", "a record of about a hundred bytes", "open"}
+	return row{worker, seq, "2026-01-02T03:04:05.678Z", "a record of two hundred bytes, the size of a line in the other workload: what somebody was asked to do, in plain words", "open"}
 }
 
 // docOpener gives the function that adds a row to the document at path. It

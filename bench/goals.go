@@ -55,11 +55,11 @@ func amongOthers(empty, full string) func(*book) float64 {
 }
 
 // againstBest is our rate over that of the best peer that was measured.
-func againstBest(kase string) func(*book) float64 {
+func againstBest(kase, who string) func(*book) float64 {
 	return func(b *book) float64 {
 		worst := math.NaN()
 		for _, p := range peers {
-			if r := b.ratio("document", kase, "record.Append+lockfile", p, "rate"); math.IsNaN(worst) || r < worst {
+			if r := b.ratio("document", kase, who, p, "rate"); math.IsNaN(worst) || r < worst {
 				worst = r
 			}
 		}
@@ -109,8 +109,10 @@ var goals = []goal{
 	{"lock file: handoff median", 150, " µs", false, valueOf("file-handoff", "", "lockfile", "p50")},
 	{"lock file: next holder after SIGKILL, median", 5000, " µs", false, valueOf("file-kill", "", "lockfile", "p50")},
 	{"lock file: 200 waiting processes", 0.5, " cores", false, valueOf("file-waiters", "", "lockfile", "cores")},
-	{"document of 8 writers on disk: rate against the best peer", 8, "×", true, againstBest("disk")},
-	{"document of 8 writers on tmpfs: rate against the best peer", 8, "×", true, againstBest("tmpfs")},
+	{"document of 8 writers on disk: rate against the best peer", 8, "×", true, againstBest("disk", "record.Append")},
+	{"document of 8 writers on tmpfs: rate against the best peer", 8, "×", true, againstBest("tmpfs", "record.Append")},
+	{"the same under a lock file, on disk", 8, "×", true, againstBest("disk", "record.Append+lockfile")},
+	{"the same under a lock file, on tmpfs", 8, "×", true, againstBest("tmpfs", "record.Append+lockfile")},
 	{"append to 10,000 records on disk, against the best peer", 10, "×", true, appendAgainstBest("10000 records, disk")},
 	{"append to 100,000 records on disk, against the best peer", 10, "×", true, appendAgainstBest("100000 records, disk")},
 	{"append to 10,000 records on tmpfs, against the best peer", 20, "×", true, appendAgainstBest("10000 records, tmpfs")},

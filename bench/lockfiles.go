@@ -294,7 +294,9 @@ func (b *bench) appendOnce() {
 					return err
 				}
 				j.n = 10
-				if c, _ := findContestant(id); size > 50_000 && c.in != "c" && !strings.HasPrefix(id, "record.") {
+				if c, _ := findContestant(id); c.in == "c" || strings.HasPrefix(id, "record.") {
+					j.n = 40
+				} else if size > 50_000 {
 					j.n = 3
 				}
 				w, err := there.startReady(j)

@@ -71,7 +71,7 @@ var workloads = []workload{
 	},
 	{
 		"document", "A document of many writers",
-		"8 processes add records of about 100 bytes to one JSON array until it has 2,000, without fsync. Every record that a worker reports must be there once.",
+		"8 processes add records of about 200 bytes to one JSON array until it has 2,000, without fsync. Every record that a worker reports must be there once.",
 		[]string{"gofrs+json"}, (*bench).document,
 	},
 	{

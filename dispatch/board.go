@@ -13,6 +13,7 @@ import (
 	"github.com/stile-lock/stile/internal/commit"
 	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/internal/estate"
+	"github.com/stile-lock/stile/internal/jsontext"
 	"github.com/stile-lock/stile/internal/seam"
 	"github.com/stile-lock/stile/internal/sweep"
 	"github.com/stile-lock/stile/internal/vfs"
@@ -32,6 +33,14 @@ type board struct {
 
 	info vfs.Info // of the file that text was read from
 	text []byte   // nil: there is no board
+
+	// known is what parts found last, and of which text: a long board takes a while to go through, and a
+	// change asks before the log is written and after.
+	known struct {
+		text  []byte
+		items []jsontext.Span
+		whole jsontext.Span
+	}
 }
 
 func (a *agent) openBoard() (*board, error) {

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -47,6 +48,9 @@ func list(text []byte) (o jsontext.Object, items []jsontext.Span, whole jsontext
 
 // parts finds the array of items, after checking what can be checked in little time.
 func (b *board) parts(always bool) (items []jsontext.Span, whole jsontext.Span, err error) {
+	if k := b.known; !always && len(k.text) > 0 && len(k.text) == len(b.text) && &k.text[0] == &b.text[0] {
+		return k.items, k.whole, nil // the very same bytes
+	}
 	if err := b.valid(always); err != nil {
 		return nil, whole, err
 	}
@@ -68,6 +72,7 @@ func (b *board) parts(always bool) (items []jsontext.Span, whole jsontext.Span, 
 	case !ok:
 		return nil, whole, b.bad(0, "it is no JSON object with an array of items")
 	}
+	b.known.text, b.known.items, b.known.whole = b.text, items, whole
 	return items, whole, nil
 }
 
@@ -172,28 +177,14 @@ func (b *board) addItems(records []Record, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	var lead, tail, between []byte
-	at := whole.End - 1
-	rest := at
+	at, rest := whole.Start+1, whole.End-1
+	lead, between, tail := []byte("\n    "), []byte(",\n    "), []byte("\n  ")
 	if n := len(items); n > 0 {
 		at = items[n-1].End
 		rest = at
 		between = jsontext.Separator(b.text, items[n-1].Start)
-		lead = between
-	} else {
-		at = whole.Start + 1
-		between, lead, tail = []byte(",\n    "), []byte("\n    "), []byte("\n  ")
+		lead, tail = between, nil
 	}
-	out := slices.Clone(b.text[:at])
-	for i, text := range texts {
-		if i == 0 {
-			out = append(out, lead...)
-		} else {
-			out = append(out, between...)
-		}
-		out = append(out, text...)
-	}
-	out = append(append(out, tail...), b.text[rest:]...)
-	b.text = out
+	b.text = slices.Concat(b.text[:at], lead, bytes.Join(texts, between), tail, b.text[rest:])
 	return nil
 }

@@ -78,7 +78,7 @@ func (l *lock) acquire(ctx context.Context, w *waiter) (*Hold, error) {
 		}
 
 		var claim error
-		switch again, err := l.clear(r, p.token); {
+		switch again, err := l.clear(r, p.token, w.news(r)); {
 		case errors.Is(err, ErrBusy):
 			claim = err
 		case err != nil:
@@ -99,8 +99,8 @@ func (l *lock) acquire(ctx context.Context, w *waiter) (*Hold, error) {
 }
 
 // clear does what may be done automatically about a lock in the way. It reports whether the name is
-// worth looking at again at once.
-func (l *lock) clear(r *reading, token string) (again bool, err error) {
+// worth looking at again at once. News is not judged.
+func (l *lock) clear(r *reading, token string, news bool) (again bool, err error) {
 	switch {
 	case r.kernel:
 		return false, l.kernelLock()
@@ -108,7 +108,7 @@ func (l *lock) clear(r *reading, token string) (again bool, err error) {
 		return false, nil
 	case l.s.Process.TakeEnded(r.lock.Token):
 		return true, l.recover(r)
-	case !l.dead(r):
+	case news || !l.dead(r):
 		return false, nil
 	}
 	outcome, err := l.breakLock(r, false)

@@ -66,6 +66,13 @@ func (w *waiter) spin(ctx context.Context) error {
 	return w.l.s.Clock.Sleep(ctx, min(w.next(waited), w.timeout-waited))
 }
 
+// news says that r is another lock than this caller has waited for so far. Locks that change hands have
+// living holders, so this one is judged when it is still there at the next look, a short wait from now: in a
+// crowd a judgement costs more than the look. Not when the time is nearly up, since then there may be no next.
+func (w *waiter) news(r *reading) bool {
+	return w.last != nil && !bytes.Equal(w.last, r.data) && w.timeout-w.waited() > 2*longestWait
+}
+
 // wait returns when the lock r is worth another look. When the time is up or ctx is done it returns the
 // *HeldError that says so.
 func (w *waiter) wait(ctx context.Context, r *reading, claim error) error {
@@ -145,7 +152,7 @@ func (w *waiter) next(waited time.Duration) time.Duration {
 	}
 	d := longestWait
 	if w.same < 20 {
-		d = min((firstWait+min(firstWait*time.Duration(w.changes)/8, 20*firstWait))<<w.same, longestWait)
+		d = min((firstWait+min(firstWait*time.Duration(w.changes)/2, 20*firstWait))<<w.same, longestWait)
 	}
 	if w.watch == nil {
 		d = min(d, max(blindFloor, waited/8))

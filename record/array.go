@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/stile-lock/stile/internal/seam"
@@ -98,10 +98,13 @@ func checkJSON(data []byte) (offset int64, err error) {
 var errLook = errors.New("the whole file must be looked at")
 
 const (
-	chunkSize = 256 << 10
 	// tailSize is the longest end of the file that is looked at, and so bounds the last line.
-	tailSize = 256 << 10
+	tailSize  = 256 << 10
+	chunkSize = 128 << 10 // small, so that what is read is still in the processor's cache when it is written
 )
+
+// buffers are what files are copied through. A fresh one would be paid for page by page.
+var buffers = sync.Pool{New: func() any { return new([tailSize + 1]byte) }}
 
 // appendQuickly copies the file and adds the record by what the file's end says. It fails with errLook
 // when that is not enough.
@@ -110,12 +113,14 @@ func (u *update) appendQuickly(w io.Writer, line []byte) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer u.finish(f)
 	if f.missing {
 		u.s.At(seam.HoldRead)
 		return vfs.WriteAll(w, concat([]byte("[\n  "), line, []byte("\n]\n")))
 	}
-	tail, at, err := copyButTail(w, f, f.size)
+	buf := buffers.Get().(*[tailSize + 1]byte)
+	defer buffers.Put(buf)
+	tail, at, err := copyButTail(w, f, f.size, buf[:])
 	if err != nil {
 		return err
 	}
@@ -127,36 +132,40 @@ func (u *update) appendQuickly(w io.Writer, line []byte) error {
 	return p.write(w, tail, line)
 }
 
-// copyButTail copies all but the end, which it returns with its offset in the file. A file that does
-// not begin with "[" is errLook before anything is copied.
-func copyButTail(w io.Writer, r io.Reader, size int64) (tail []byte, at int64, err error) {
-	buf := make([]byte, min(size+1, chunkSize+tailSize))
-	n := 0
-	for {
-		if n == len(buf) {
-			if len(buf) < chunkSize+tailSize { // it has grown since it was measured
-				buf = slices.Concat(buf, make([]byte, chunkSize))
-				continue
-			}
-			out := n - tailSize
-			if err := vfs.WriteAll(w, buf[:out]); err != nil {
-				return nil, 0, err
-			}
-			at += int64(out)
-			n = copy(buf, buf[out:n])
-		}
-		m, err := r.Read(buf[n:])
-		n += m
-		if at == 0 && n > 0 && buf[0] != '[' {
+// copyButTail copies a file of the given size but for its end, which it returns, in buf, with its offset in
+// the file. It fails with errLook, before anything is copied, when the file does not begin with "["; and
+// when the file turns out to have another size: then somebody writes to it without the lock.
+func copyButTail(w io.Writer, r io.Reader, size int64, buf []byte) (tail []byte, at int64, err error) {
+	for first := true; at < size-tailSize; first = false {
+		n, err := r.Read(buf[:min(size-tailSize-at, chunkSize)])
+		if first && n > 0 && buf[0] != '[' || errors.Is(err, io.EOF) {
 			return nil, 0, errLook
 		}
-		if errors.Is(err, io.EOF) {
-			return buf[:n], at, nil
+		if err == nil {
+			err = vfs.WriteAll(w, buf[:n])
 		}
 		if err != nil {
 			return nil, 0, err
 		}
+		at += int64(n)
 	}
+	n := 0
+	for at+int64(n) <= size {
+		m, err := r.Read(buf[n:])
+		n += m
+		switch {
+		case at == 0 && n > 0 && buf[0] != '[':
+			return nil, 0, errLook
+		case errors.Is(err, io.EOF):
+			if at+int64(n) < size {
+				return nil, 0, errLook
+			}
+			return buf[:n], at, nil
+		case err != nil:
+			return nil, 0, err
+		}
+	}
+	return nil, 0, errLook
 }
 
 // appendChecked reads the whole file, and adds the record if it is a JSON array.

@@ -147,17 +147,29 @@ func TestAppendLarge(t *testing.T) {
 	}
 }
 
-// What is copied and what is held back are the file, and the offset is that of what is held back.
+// What is copied and what is held back are the file, and the offset is that of what is held back. A file
+// of another size than was measured is no case for looking at its end.
 func TestCopyButTail(t *testing.T) {
-	for _, size := range []int{1, 100, tailSize, chunkSize + tailSize - 1, chunkSize + tailSize, chunkSize + tailSize + 1, 5 * chunkSize} {
+	for _, size := range []int{1, 100, tailSize - 1, tailSize, tailSize + 1, chunkSize + tailSize, chunkSize + tailSize + 1, 5 * chunkSize} {
 		text := bytes.Repeat([]byte("[123456]"), size/8+1)[:size]
-		for _, measured := range []int{0, size / 2, size, 2 * size} {
+		for _, measured := range []int{0, size / 2, size - 1, size, size + 1, 2 * size} {
 			var copied bytes.Buffer
-			tail, at, err := copyButTail(&copied, iotest.HalfReader(bytes.NewReader(text)), int64(measured))
-			must(t, err)
-			if at != int64(copied.Len()) || !bytes.Equal(append(copied.Bytes(), tail...), text) || len(tail) < min(size, tailSize) {
-				t.Errorf("size %d, measured as %d: %d bytes copied, tail of %d at %d", size, measured, copied.Len(), len(tail), at)
+			buf := make([]byte, tailSize+1)
+			tail, at, err := copyButTail(&copied, iotest.HalfReader(bytes.NewReader(text)), int64(measured), buf)
+			if measured != size {
+				if !errors.Is(err, errLook) {
+					t.Errorf("size %d, measured as %d: %v, want errLook", size, measured, err)
+				}
+				continue
 			}
+			must(t, err)
+			if at != int64(copied.Len()) || !bytes.Equal(append(copied.Bytes(), tail...), text) || len(tail) != min(size, tailSize) {
+				t.Errorf("size %d: %d bytes copied, tail of %d at %d", size, copied.Len(), len(tail), at)
+			}
+		}
+		_, _, err := copyButTail(io.Discard, bytes.NewReader(make([]byte, size)), int64(size), make([]byte, tailSize+1))
+		if !errors.Is(err, errLook) {
+			t.Errorf("size %d: no bracket at its start: %v, want errLook", size, err)
 		}
 	}
 }

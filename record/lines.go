@@ -209,7 +209,7 @@ func (l *Lines) write(lock *kernlock.Lock, text []byte) (*openLines, int64, erro
 
 // present makes l.file the file that the path names now, and returns its size.
 func (l *Lines) present() (int64, error) {
-	info, err := l.s.FS.Lstat(l.path)
+	info, err := vfs.Glance(l.s.FS, l.path)
 	if l.file != nil && err == nil && vfs.SameFile(info, l.file.info) && !l.file.broken() {
 		return info.Size, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"time"
 
 	"github.com/stile-lock/stile/internal/commit"
@@ -161,9 +162,10 @@ type update struct {
 	s    *seam.Set
 	path string // resolved
 
-	seen   sight // the file as it was first read in the present hold
-	lost   bool  // the present hold can land nothing: it was lost, or the file was changed under it
-	landed bool  // the change is in the file
+	seen   sight      // the file as it was first read in the present hold
+	past   []*oldFile // read, and closed after the hold
+	lost   bool       // the present hold can land nothing: it was lost, or the file was changed under it
+	landed bool       // the change is in the file
 }
 
 // begin checks what can be checked before a lock is taken, so that a slip leaves no lock file behind.
@@ -204,6 +206,7 @@ func (u *update) run(ctx context.Context, body func(Hold) error) error {
 
 func (u *update) once(ctx context.Context, body func(Hold) error, wait time.Duration) error {
 	u.lost, u.seen = false, sight{}
+	defer u.closePast()
 	h, err := u.o.Lock.Acquire(ctx, u.path, wait)
 	if err != nil {
 		return err
@@ -366,13 +369,30 @@ func kindOf(m fs.FileMode) string {
 	return "a device"
 }
 
+// finish ends the reading of a file. Where it can be replaced while it is open, it is closed after the hold:
+// the last close of a replaced file is what frees its blocks, and others need not wait for that.
+func (u *update) finish(f *oldFile) {
+	if runtime.GOOS == "windows" {
+		_ = f.Close() // it was only read
+		return
+	}
+	u.past = append(u.past, f)
+}
+
+func (u *update) closePast() {
+	for _, f := range u.past {
+		_ = f.Close()
+	}
+	u.past = nil
+}
+
 // read returns the file's content, nil when there is no file.
 func (u *update) read() (data []byte, exists bool, err error) {
 	f, err := u.open()
 	if err != nil {
 		return nil, false, err
 	}
-	defer f.Close()
+	defer u.finish(f)
 	if !f.missing {
 		if data, err = readWhole(f, f.size); err != nil {
 			return nil, false, err

@@ -86,7 +86,7 @@ async function doc(once) {
     const records = JSON.parse(fs.readFileSync(path, 'utf8'));
     more = once || records.length < n;
     if (more) {
-      records.push({ worker: Number(key.id), seq: done, at: '2026-01-02T03:04:05.678Z', task: 'a record of about a hundred bytes', status: 'open' });
+      records.push({ worker: Number(key.id), seq: done, at: '2026-01-02T03:04:05.678Z', task: 'a record of two hundred bytes, the size of a line in the other workload: what somebody was asked to do, in plain words', status: 'open' });
       await write(path, JSON.stringify(records), { fsync: false });
       done++;
     }

@@ -35,7 +35,7 @@ def append(done):
         if job == "doc" and len(records) >= n:
             return False
         records.append({"worker": worker, "seq": done, "at": "2026-01-02T03:04:05.678Z",
-                        "task": "a record of about a hundred bytes", "status": "open"})
+                        "task": "a record of two hundred bytes, the size of a line in the other workload: what somebody was asked to do, in plain words", "status": "open"})
         temp = f"{path}.new-{os.getpid()}"
         with open(temp, "w") as f:
             json.dump(records, f, separators=(",", ":"))

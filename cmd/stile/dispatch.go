@@ -120,7 +120,9 @@ func failDispatch(err error, asJSON bool) int {
 // waiting runs a change that may wait for a lock. A signal ends the wait; one that comes when the change is
 // under way does not tear it.
 func waiting(change func(ctx context.Context) error) error {
-	ctx := newWaitContext(catchSignals(), func() *waitLine { return nil })
+	signals := catchSignals()
+	signals.ready() // from its first moment a change has files beside the log
+	ctx := newWaitContext(signals, func() *waitLine { return nil })
 	err := change(ctx)
 	if n := ctx.end(); n != 0 && errors.Is(err, context.Canceled) {
 		return &exitCode{128 + n}

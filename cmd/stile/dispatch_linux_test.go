@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -219,6 +220,35 @@ func TestLongLogNeedsLittleMemory(t *testing.T) {
 			t.Errorf("%s: %d KiB resident", args, peak)
 		}
 	}
+}
+
+// A signal ends the wait for the lock with its own exit code, and nothing of it stays.
+func TestDispatchSignalWhileWaiting(t *testing.T) {
+	dir := t.TempDir()
+	newEstateIn(t, dir)
+	agent := filepath.Join(dir, ".stile", "agents", "ada")
+	log, err := os.ReadFile(filepath.Join(agent, "spawn-log.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(agent, "spawn-log.json.lock"), `{"pid":1,"hostname":"elsewhere","token":"0123456789abcdef01234567","acquiredAt":"2026-11-30T10:00:00.000Z"}`)
+	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
+		r := start(t, dir, "stile", "dispatch", "open", "--agent", "ada", "--task", "x", "-w", "600")
+		until(t, "it waits", func() bool {
+			fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", r.cmd.Process.Pid))
+			return slices.ContainsFunc(fds, func(fd string) bool {
+				to, _ := os.Readlink(fd)
+				return strings.Contains(to, "inotify")
+			})
+		})
+		r.signal(sig)
+		r.exits(128 + int(sig))
+		if r.stderr() != "" {
+			t.Errorf("stderr: %s", r.stderr())
+		}
+		onlyFiles(t, agent, "board", "spawn-log.json", "spawn-log.json.lock")
+	}
+	fileHolds(t, filepath.Join(agent, "spawn-log.json"), string(log))
 }
 
 // Eight processes meet a dead holder's lock: every one of them is done, and nothing is lost or left.

@@ -124,8 +124,8 @@ func TestFind(t *testing.T) {
 		"a .git of two lines":  {files: map[string]string{"r/.git": "gitdir: a\nb"}, from: "r", say: "not one line"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if errors.Is(c.wantErr, ErrLink) || strings.Contains(name, "link") {
-				mayLink(t)
+			if strings.Contains(name, "link") && !canLink(t) {
+				return // not for this system
 			}
 			top := tree(t, c.files)
 			t.Chdir(top)
@@ -147,11 +147,15 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func mayLink(t *testing.T) {
+// canLink says whether there are symbolic links here. Wine reports success and makes none.
+func canLink(t *testing.T) bool {
 	t.Helper()
-	if err := os.Symlink("x", filepath.Join(t.TempDir(), "l")); err != nil {
-		t.Skip("no symbolic links here: ", err)
+	name := filepath.Join(t.TempDir(), "l")
+	if os.Symlink("x", name) != nil {
+		return false
 	}
+	is, err := os.Lstat(name)
+	return err == nil && is.Mode()&fs.ModeSymlink != 0
 }
 
 func TestInit(t *testing.T) {
@@ -194,7 +198,6 @@ func TestInit(t *testing.T) {
 
 // What Init refuses it leaves as it was.
 func TestInitRefuses(t *testing.T) {
-	mayLink(t)
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  error
@@ -207,6 +210,9 @@ func TestInitRefuses(t *testing.T) {
 		"a file":          {map[string]string{".stile/agents": "x"}, ErrDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if strings.Contains(name, "link") && !canLink(t) {
+				return // not for this system
+			}
 			top := tree(t, c.files)
 			before := listing(t, top)
 			if _, _, err := Init(Options{Dir: top}); !errors.Is(err, c.want) {
@@ -280,7 +286,9 @@ func TestAgents(t *testing.T) {
 
 // Case 34: what a cloned repository brings along may be links to anywhere.
 func TestCase34NoLinkIsFollowed(t *testing.T) {
-	mayLink(t)
+	if !canLink(t) {
+		t.Skip("no symbolic links here")
+	}
 	top := tree(t, map[string]string{
 		"e/estate.json": mark, "e/agents/a": "-> ../../away", "e/agents/near": "-> real", "e/agents/real/": "", "away/": "",
 		"e/agents/b/spawn-log.json": "-> ../../../away/log", "away/log": "[]", "e/agents/c/board": "-> ../../../away",

@@ -265,9 +265,9 @@ func sysMode(mode fs.FileMode) uint32 {
 	return m
 }
 
-func infoOf(st *unix.Stat_t) Info {
-	mode := fs.FileMode(st.Mode & 0o777)
-	switch st.Mode & unix.S_IFMT {
+func modeOf(raw uint32) fs.FileMode {
+	mode := fs.FileMode(raw & 0o777)
+	switch raw & unix.S_IFMT {
 	case unix.S_IFDIR:
 		mode |= fs.ModeDir
 	case unix.S_IFLNK:
@@ -281,18 +281,22 @@ func infoOf(st *unix.Stat_t) Info {
 	case unix.S_IFBLK:
 		mode |= fs.ModeDevice
 	}
-	if st.Mode&unix.S_ISUID != 0 {
+	if raw&unix.S_ISUID != 0 {
 		mode |= fs.ModeSetuid
 	}
-	if st.Mode&unix.S_ISGID != 0 {
+	if raw&unix.S_ISGID != 0 {
 		mode |= fs.ModeSetgid
 	}
-	if st.Mode&unix.S_ISVTX != 0 {
+	if raw&unix.S_ISVTX != 0 {
 		mode |= fs.ModeSticky
 	}
+	return mode
+}
+
+func infoOf(st *unix.Stat_t) Info {
 	sec, nsec := st.Mtim.Unix()
 	return Info{
-		Mode: mode, Size: st.Size, ModTime: time.Unix(sec, nsec),
+		Mode: modeOf(st.Mode), Size: st.Size, ModTime: time.Unix(sec, nsec),
 		Dev: uint64(st.Dev), Ino: st.Ino, UID: int(st.Uid), GID: int(st.Gid),
 	}
 }

@@ -16,15 +16,20 @@ import (
 // Wine proves LockFileEx (shared, exclusive, at once), release on the holder's death, hard links,
 // exclusive create and process times. It proves nothing about mandatory reads of a locked byte, a replace
 // over an open file, or the sync of a folder: those differ from Windows.
-var winePackages = []string{"kernlock", "lockfile", "internal/vfs", "internal/proc", "cmd/stile"}
+var winePackages = []string{"kernlock", "lockfile", "internal/vfs", "internal/proc", "internal/estate", "internal/follow", "dispatch", "cmd/stile"}
 
 // wineCannot names the tests that Wine cannot pass though Windows would, as "package TestName", with the
 // reason. They are left out by name; a reason that no longer holds is a line to delete.
 var wineCannot = map[string]string{
 	"kernlock TestReadersNeverFailAReplace": "Wine does not tell whether a file is open when another is moved over it",
 	"internal/proc TestParentIsAnAncestor":  "the test's parent is a Linux process, which Windows programs cannot see",
-	"internal/vfs TestOSLinks":              "Wine 8 reports success for a symbolic link and makes none",
+	"internal/vfs TestOSLinks":              noLinks,
+	"internal/vfs TestFolderFollowsNoLink":  noLinks,
+
+	"internal/estate TestCase34NoLinkIsFollowed": noLinks,
 }
+
+const noLinks = "Wine 8 reports success for a symbolic link and makes none"
 
 // TestWine runs the Windows build's tests, each as a subtest with its own result.
 func TestWine(t *testing.T) {
