@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	granthttp "github.com/stile-lock/stile/grant/http"
+	grantpipe "github.com/stile-lock/stile/grant/http/pipe"
+	"github.com/stile-lock/stile/grant/local"
+	"github.com/stile-lock/stile/grant/session"
+)
+
+// serverVariable names a service, http://HOST:PORT, that grant commands are to work through. --estate is stronger.
+const serverVariable = "STILE_SERVER"
+
+var _ session.Store = (*granthttp.Store)(nil)
+
+// openServer opens the containers of a service. Its requests go through "stiled client": this program has no HTTP.
+func openServer(server string, quiet bool) (*session.Client, error) {
+	program, err := besideThis("stiled")
+	if err != nil {
+		return nil, &failure{
+			exit: exitFailed, code: "no_stiled", hint: "install it beside stile, or unset " + serverVariable,
+			err: fmt.Errorf("%s is set, and there is no stiled to reach it with: %w", serverVariable, err),
+		}
+	}
+	t := grantpipe.New(func() *exec.Cmd {
+		cmd := exec.Command(program, "client")
+		cmd.Stderr = os.Stderr
+		apart(cmd)
+		return cmd
+	})
+	store, err := granthttp.Open(t, granthttp.Options{
+		Server: server, Local: local.Options{Log: slog.New(&warnings{quiet: quiet}), Seams: grantSeams},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session.Client{Store: store}, nil
+}
+
+// besideThis finds a program beside this one, or else on the path.
+func besideThis(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), name)
+		if runtime.GOOS == "windows" {
+			path += ".exe"
+		}
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		return "", errors.New("the only one lies in the working folder")
+	}
+	return path, err
+}
