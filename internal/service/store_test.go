@@ -97,9 +97,11 @@ func servedPlace(t *testing.T, c *granttest.Clock, via transport) granttest.Plac
 				must(os.CopyFS(root, os.DirFS(kept)))
 			}
 		},
-		Lose:      func(container string) { must(os.RemoveAll(filepath.Join(root, container, "pages"))) },
-		Overwrite: func(container string, at grant.Ref, data []byte) { must(os.WriteFile(page(container, at), data, 0o600)) },
-		Miss:      func(container string, at grant.Ref) { must(os.Remove(page(container, at))) },
+		Lose: func(container string) { must(os.RemoveAll(filepath.Join(root, container, "pages"))) },
+		Overwrite: func(container string, at grant.Ref, data []byte) {
+			must(os.WriteFile(page(container, at), data, 0o600))
+		},
+		Miss: func(container string, at grant.Ref) { must(os.Remove(page(container, at))) },
 		Restore: func(ctx context.Context, s grant.Store, cmd grant.Restore) (grant.Revision, error) {
 			cmd.By = grant.Operator("suite") // whose token it is
 			rev, _, err := s.(*granthttp.Store).Restore(ctx, cmd)

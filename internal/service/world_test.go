@@ -3,6 +3,8 @@ package service
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -195,15 +197,7 @@ func (w *world) proved(who string, f fields) fields {
 	return f
 }
 
-func hexOf(s grant.Secret) string {
-	const digits = "0123456789abcdef"
-	var b strings.Builder
-	for _, c := range s {
-		b.WriteByte(digits[c>>4])
-		b.WriteByte(digits[c&15])
-	}
-	return b.String()
-}
+func hexOf(s grant.Secret) string { return hex.EncodeToString(s[:]) }
 
 // created makes the container, and holds makes an agent its lead.
 func (w *world) created() { w.t.Helper(); w.wants(w.command("olga", grant.OpCreate, nil), 201, "") }
@@ -246,4 +240,9 @@ func (w *world) lands(who, text string, headers ...string) *answer {
 	w.t.Helper()
 	e := w.uploaded(who, text)
 	return w.command(who, grant.OpLand, w.proved(who, fields{"base": w.head().Register.Head, "entries": []fields{e}, "note": text}), headers...)
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
