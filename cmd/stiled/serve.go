@@ -107,13 +107,13 @@ func serve(o *serveFlags) (err error) {
 	s := service.New(service.Options{
 		Estate: path, Store: store, TrustLoopback: o.trust, Hosts: o.hosts, MaxUpload: o.maxUpload, Log: log, Version: version(),
 	})
-	fmt.Printf("stiled serves %s at http://%s\n", display.Text(path), ln.Addr())
 	if o.trust {
 		log.Warn("loopback is trusted: any process of this host can act as any agent, without a token; operators need theirs")
 	}
 	if o.insecure {
 		log.Warn("plain HTTP, not on loopback alone: whoever is on the way can read tokens and work, and use them")
 	}
+	fmt.Printf("stiled serves %s at http://%s\n", display.Text(path), ln.Addr())
 	return run(ln, s, log)
 }
 
