@@ -64,6 +64,9 @@ func classify(err error) *failure {
 	if errors.As(err, &f) {
 		return f
 	}
+	if f := classifyServer(err); f != nil {
+		return f
+	}
 	if f := classifyGrant(err); f != nil {
 		return f
 	}

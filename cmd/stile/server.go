@@ -44,6 +44,24 @@ func openServer(server string, quiet bool) (*session.Client, error) {
 	return &session.Client{Store: store}, nil
 }
 
+// classifyServer names what a service says that is no grant's own; nil for others.
+func classifyServer(err error) *failure {
+	var answer *granthttp.Error
+	switch {
+	case errors.Is(err, granthttp.ErrNotSent):
+		return &failure{exit: exitIO, code: "server_unreachable", hint: "is it running (stiled serve), and is " + serverVariable + " its address?", err: err}
+	case !errors.As(err, &answer):
+		return nil
+	case answer.Code == granthttp.CodeUnauthorized:
+		return &failure{exit: exitPermission, code: "unauthorized", hint: "STILE_TOKEN_FILE names the file of the agent's token ('stiled token add' makes one)", err: err}
+	case answer.Code == granthttp.CodeForbidden:
+		return &failure{exit: exitPermission, code: "forbidden", hint: "name the agent or operator whose the token is", err: err}
+	case answer.Code == granthttp.CodeUnavailable:
+		return &failure{exit: exitIO, code: "server_unavailable", hint: answer.Hint, err: err}
+	}
+	return nil
+}
+
 // besideThis finds a program beside this one, or else on the path.
 func besideThis(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {

@@ -77,6 +77,8 @@ func (e *Error) Unwrap() error {
 		return fs.ErrNotExist
 	case CodeStale:
 		return grant.ErrConflict
+	case CodeUnauthorized, CodeForbidden, CodeMethod, CodeTooLarge, CodeMediaType, CodeHash, CodeMissing, CodeUnavailable, CodeInternal:
+		return nil
 	}
 	return grant.Code(e.Code)
 }

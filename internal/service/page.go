@@ -25,6 +25,7 @@ var assets embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"time":  stamp,
+	"when":  func(t grant.Time) string { return t.Std().Format("2006-01-02 15:04:05 UTC") },
 	"path":  url.PathEscape,
 	"word":  func(b grant.Badge) string { return badgeWords[b] },
 	"short": func(d grant.Digest) string { return string(d[:min(len(d), 12)]) },
