@@ -15,7 +15,7 @@ import (
 const (
 	serverVariable    = "STILE_SERVER"
 	tokenVariable     = "STILE_TOKEN"
-	tokenFileVariable = "STILE_TOKEN_FILE"
+	tokenFileVariable = "STILE_TOKEN_FILE" //nolint:gosec // a name, and no token
 )
 
 func clientVerb() verb {

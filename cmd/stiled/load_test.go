@@ -147,10 +147,9 @@ func TestLoad(t *testing.T) {
 	// They end as the service notices; what is asked here has a connection of its own.
 	most := 8
 	for i := 0; e.metric(s.url, "stile_goroutines") > goroutines+most || e.metric(s.url, "stile_open_fds") > files+most; i++ {
-		if i > 200 {
+		if i > 5000 {
 			t.Fatalf("goroutines %d, were %d; descriptors %d, were %d", e.metric(s.url, "stile_goroutines"), goroutines, e.metric(s.url, "stile_open_fds"), files)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	alone := e.alone(agents, landings)
 	t.Logf("%d watchers, %d landings of 1 KiB at 50/s, told %d times: p50 %v, p99 %v; the store alone: p50 %v, p99 %v",

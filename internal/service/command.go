@@ -148,7 +148,10 @@ func entries(op grant.Op, data []byte) ([]register.Entry, error) {
 	var b struct {
 		Entries json.RawMessage `json:"entries"`
 	}
-	if len(data) == 0 || json.Unmarshal(data, &b) != nil || b.Entries == nil {
+	if err := json.Unmarshal(data, &b); err != nil {
+		return nil, &granthttp.FieldError{Why: "the body is not a JSON object"}
+	}
+	if b.Entries == nil {
 		return nil, nil
 	}
 	var list []register.Entry

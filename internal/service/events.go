@@ -201,7 +201,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := &steadyWriter{w, rc, s.o.stall}
 	if _, err := fmt.Fprint(out, "retry: 2000\n\n"); err != nil {
-		return nil //nolint:nilerr // it has gone
+		return nil // it has gone
 	}
 	_ = rc.Flush()
 	l := s.hub.listen(name)
@@ -224,7 +224,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 			err = rc.Flush()
 		}
 		if err != nil {
-			return nil //nolint:nilerr // it has gone, or reads too slowly: it comes again
+			return nil // it has gone, or reads too slowly: it comes again
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (w *world) follow(path string) <-chan Summary {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.DefaultClient.Do(req) //nolint:bodyclose // the cleanup below closes it
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	said := w.follow("/v1/events")
 	<-said
 	w.server.Close()
-	for range said { //nolint:revive // until it ends
+	for range said {
 	}
 	if n := w.server.hub.count(); n != 0 {
 		w.until(said, "never", func(Summary) bool { return false })

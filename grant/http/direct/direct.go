@@ -59,7 +59,7 @@ func (t *Transport) Do(ctx context.Context, r granthttp.Request) (*granthttp.Res
 	if t.token != "" {
 		req.Header.Set("Authorization", "Bearer "+t.token)
 	}
-	resp, err := t.client.Do(req)
+	resp, err := t.client.Do(req) //nolint:bodyclose // it is the caller's to close, as Response says
 	var dial *net.OpError
 	switch {
 	case err != nil && ctx.Err() != nil:

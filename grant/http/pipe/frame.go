@@ -22,7 +22,7 @@ var errBroken = errors.New("the other side could not give the whole of it")
 
 func writeFrame(w io.Writer, data []byte) error {
 	var size [4]byte
-	binary.BigEndian.PutUint32(size[:], uint32(len(data))) //nolint:gosec // a frame is at most maxFrame
+	binary.BigEndian.PutUint32(size[:], uint32(len(data))) // at most maxFrame
 	if _, err := w.Write(size[:]); err != nil {
 		return err
 	}
