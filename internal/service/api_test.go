@@ -236,14 +236,21 @@ func TestReproduction(t *testing.T) {
 	bad := f()
 	bad["kernel"] = digestOf("the mass is 172.5")
 	w.wants(w.command("ada", grant.OpCommission, bad), 400, "BAD_INPUT")
-	a := w.wants(w.command("ada", grant.OpCommission, f()), 200, "")
+	a := w.wants(w.command("ada", grant.OpCommission, f(), "Idempotency-Key", "commission-1"), 200, "")
+	w.wants(w.command("carl", grant.OpPetition, nil), 200, "")
+	again := w.wants(w.command("ada", grant.OpCommission, f(), "Idempotency-Key", "commission-1"), 200, "")
+	if !bytes.Equal(a.body, again.body) || len(w.head().Blocks) != 1 {
+		t.Errorf("it was commissioned twice: %s", again.body)
+	}
 	block := a.page.Blocks[len(a.page.Blocks)-1].ID
 	w.wants(w.command("carl", grant.OpDerive, fields{"block": block}), 409, "SAME_AGENT")
 	w.wants(w.command("bob", grant.OpDerive, fields{"block": block}), 200, "")
 	w.wants(w.command("carl", grant.OpJudge, fields{"block": block, "verdict": "match", "reason": "early"}), 409, "NOT_STAGED")
 	result := fmt.Sprintf("%s/reproductions/%d/result", atlas, block)
 	w.wants(w.ask("ada", "POST", result, []byte("172.5")), 409, "SAME_AGENT")
-	staged := w.wants(w.ask("bob", "POST", result, []byte("172.5")), 201, "")
+	staged := w.wants(w.ask("bob", "POST", result, []byte("172.5"), "Idempotency-Key", "result-0001"), 201, "")
+	w.wants(w.command("carl", grant.OpTouch, nil), 200, "")
+	w.wants(w.ask("bob", "POST", result, []byte("172.5"), "Idempotency-Key", "result-0001"), 201, "")
 	if !strings.Contains(string(staged.body), `"src":"store"`) || !strings.Contains(string(staged.body), digestOf("172.5")) {
 		t.Errorf("%s", staged.body)
 	}

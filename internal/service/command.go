@@ -191,22 +191,24 @@ func ifMatch(r *http.Request) (func(grant.Revision) error, error) {
 	}, nil
 }
 
-// checked is the store with a request's check.
-type checked struct {
+// asking is the store as a request has it: with its precondition, and where its first attempt is looked for.
+type asking struct {
 	*local.Store
-	check func(grant.Revision) error
+	check    func(grant.Revision) error
+	since    grant.Ref
+	anywhere bool
 }
 
-func (c checked) Do(ctx context.Context, r grant.Request) (grant.Revision, bool, error) {
-	r.Check = c.check
-	return c.Store.Do(ctx, r)
+func (a asking) Do(ctx context.Context, r grant.Request) (grant.Revision, bool, error) {
+	r.Check, r.Since, r.Anywhere = a.check, a.since, a.anywhere
+	return a.Store.Do(ctx, r)
 }
 
 // carryOut does what a command needs besides its page: a landing's and a reproduction's objects are looked at, what is
 // refused is kept, and a release's register read back.
 func (s *Server) carryOut(ctx context.Context, req *request) (rev grant.Revision, replayed bool, kept string, err error) {
 	name := grant.MetaOf(req.cmd).Container
-	reg := register.Of(checked{s.store, req.do.Check}, name)
+	reg := register.Of(asking{s.store, req.do.Check, req.do.Since, req.do.Anywhere}, name)
 	switch cmd := req.cmd.(type) {
 	case grant.Restore:
 		rev, kept, err = s.store.Restore(ctx, cmd)

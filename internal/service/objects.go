@@ -144,7 +144,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	cmd := grant.Stage{Meta: grant.Meta{Container: name, Nonce: nonce, By: by}, Block: block}
-	staged, err := register.Of(checked{s.store, check}, name).Submit(r.Context(), cmd, http.MaxBytesReader(w, r.Body, s.o.MaxUpload))
+	staged, err := register.Of(asking{s.store, check, grant.Ref{}, r.Header.Get(granthttp.HeaderKey) != ""}, name).Submit(r.Context(), cmd, http.MaxBytesReader(w, r.Body, s.o.MaxUpload))
 	if err != nil {
 		return err
 	}
