@@ -55,7 +55,10 @@ func newPlace(t *testing.T) *place {
 	}
 	p := &place{t: t, tokens: map[string]string{}, pictures: os.Getenv("STILE_PICTURES")}
 	if p.pictures == "" {
-		p.pictures = t.TempDir()
+		p.pictures = filepath.Join("..", "..", ".cache", "pictures") // kept, and not the repository's
+	}
+	if err := os.MkdirAll(p.pictures, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	for _, who := range []string{"--agent=ada", "--agent=bob", "--operator=olga"} {
 		cmd := exec.Command(stiled, "token", "add", "--estate", dir, who)
