@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -35,20 +36,10 @@ func (b *bench) runCommand() {
 		args = append(args, "--next", b.stile, "run", j.path, "/bin/true")
 	}
 	for range b.pick(5, 2) {
-		var errs bytes.Buffer
-		cmd := exec.Command(b.spawn, args...)
-		cmd.Stderr = &errs
-		out, err := cmd.Output()
+		took, err := b.spawned(len(ids), args)
 		if err != nil {
-			b.book.broken("run: %v: %s", err, strings.TrimSpace(errs.String()))
+			b.book.broken("run: %v", err)
 			return
-		}
-		took := make([][]float64, len(ids))
-		for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
-			for i, f := range strings.Fields(sc.Text()) {
-				ns, _ := strconv.ParseFloat(f, 64)
-				took[i] = append(took[i], ns)
-			}
 		}
 		for i, id := range ids {
 			slices.Sort(took[i])
@@ -57,4 +48,23 @@ func (b *bench) runCommand() {
 			b.book.add("run", "", id, "p90", "ms", percentile(took[i], 90)/1e6)
 		}
 	}
+}
+
+// spawned runs the spawn loop, and gives the times of each of its n commands, in ns.
+func (b *bench) spawned(n int, args []string) ([][]float64, error) {
+	var errs bytes.Buffer
+	cmd := exec.Command(b.spawn, args...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(errs.String()))
+	}
+	took := make([][]float64, n)
+	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
+		for i, f := range strings.Fields(sc.Text()) {
+			ns, _ := strconv.ParseFloat(f, 64)
+			took[i] = append(took[i], ns)
+		}
+	}
+	return took, nil
 }

@@ -43,6 +43,8 @@ var contestants = []contestant{
 	{id: "kernlock+record", about: "stile, holder record, handle kept", open: openKernlock(kernlock.Options{})},
 	{id: "kernlock-once", about: "stile, no record, one-shot Acquire", open: onceKernlock(kernlock.Options{NoRecord: true})},
 	{id: "kernlock+record-once", about: "stile, holder record, one-shot Acquire", open: onceKernlock(kernlock.Options{})},
+	{id: "grant", about: "stile, a grant in a folder, lock and unlock: acquire; a landing that names what is there, and release; each synced", open: openGrant},
+	{id: "grant+empty", about: "the same with an empty landing whose manifest is stored, synced", open: openGrantEmpty},
 	{id: "gofrs", about: "gofrs/flock, Lock", open: openGofrs},
 	{id: "gofrs-ctx", about: "gofrs/flock, TryLockContext every 10 ms: its way to wait with a deadline", open: openGofrsContext},
 	{id: "lockedfile", about: "go-internal lockedfile, Mutex", open: openLockedfile},

@@ -11,4 +11,6 @@ require (
 
 require github.com/mattn/go-sqlite3 v1.14.53
 
+require golang.org/x/text v0.44.0 // indirect
+
 replace github.com/stile-lock/stile => ../

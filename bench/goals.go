@@ -127,6 +127,18 @@ var goals = []goal{
 	{"lines of 8 processes, against SQLite NORMAL", 1.5, "×", true, ratioOf("lines", eightLines, "record.Lines", "sqlite-normal", "rate")},
 	{"a line with Sync, one process, against SQLite FULL", 1.1, "×", false, ratioOf("lines", aloneLines, "record.Lines+sync", "sqlite-full", "time a line")},
 	{"lines with Sync of 8 processes, against SQLite FULL", 2, "×", true, ratioOf("lines", eightLines, "record.Lines+sync", "sqlite-full", "rate")},
+	{"one command on a grant, synced, at p99", 10, " ms", false, valueOf("grant-command", "disk", "grant", "p99")},
+	{"grants of 8 processes on disk", 5 * etcdMutex, "/s", true, valueOf("grant-contend", "8 processes, disk", "grant", "rate")},
+	{"status of 1,000 containers of 1,000 revisions on disk", 200, " ms", false,
+		valueOf("grant-status", "1000 containers of 1000 revisions, disk", "grant", "time")},
+	{"dispatch open at 10,000 records on disk, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", onDisk, "stile dispatch open", "stile run + c-dispatch", "median")},
+	{"dispatch open at 10,000 records on tmpfs, against stile run and C together", 1.5, "×", false, ratioOf("dispatch", inMemory, "stile dispatch open", "stile run + c-dispatch", "median")},
+	{"landing of 1 KiB on disk, against a heartbeat", 1.5, "×", false, func(b *book) float64 {
+		return b.value("register-land", "1 KiB, disk", "grant", "p50") / b.value("register-land", "a heartbeat, disk", "grant", "p50")
+	}},
+	{"landing of 1 GiB on disk, against sha256sum, cp and sync", 2, "×", false,
+		ratioOf("register-large", "1024 MiB, disk", "grant", "sha256sum, cp, sync", "time")},
+	{"log of 10,000 landings", 300, " ms", false, valueOf("register-log", "10000 landings, tmpfs", "grant", "time")},
 	{"resident memory of a waiting stile run", 12, " MB", false, valueOf("wait", "", "stile run", "resident")},
 }
 

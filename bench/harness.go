@@ -17,20 +17,21 @@ import (
 
 // bench is one run: where it works and what it found.
 type bench struct {
-	quick bool
-	dir   string // lock files: on the filesystem that is measured
-	mem   string // mapped files: in memory where there is such a folder
-	self  string
-	floor string // "" without a C compiler
-	node  string // "" without node, or without npm's peers in modules
-	py    string // a Python that has filelock; "" without
-	npm   string // where npm's peers are
-	spawn string
-	stile string // "" while the tool does not exist
-	bare  string
-	flock string
-	book  *book
-	seq   int
+	quick    bool
+	dir      string // lock files: on the filesystem that is measured
+	mem      string // mapped files: in memory where there is such a folder
+	self     string
+	floor    string // "" without a C compiler
+	node     string // "" without node, or without npm's peers in modules
+	py       string // a Python that has filelock; "" without
+	npm      string // where npm's peers are
+	spawn    string
+	dispatch string // c/dispatch.c
+	stile    string // "" while the tool does not exist
+	bare     string
+	flock    string
+	book     *book
+	seq      int
 }
 
 // pick is a number for the full run and one for the quick run.
@@ -192,7 +193,7 @@ func (b *bench) compile(tmp string) {
 		for _, p := range []struct {
 			src string
 			dst *string
-		}{{"floor", &b.floor}, {"spawn", &b.spawn}} {
+		}{{"floor", &b.floor}, {"spawn", &b.spawn}, {"dispatch", &b.dispatch}} {
 			bin := filepath.Join(tmp, p.src)
 			if out, err := exec.Command(cc, "-O2", "-o", bin, filepath.Join("c", p.src+".c")).CombinedOutput(); err != nil {
 				b.book.missing("c/%s.c: %v: %s", p.src, err, out)

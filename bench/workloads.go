@@ -80,9 +80,44 @@ var workloads = []workload{
 		[]string{"gofrs+json", "c-copy"}, (*bench).appendOnce,
 	},
 	{
+		"dispatch", "Open a dispatch, whole process",
+		"From posix_spawn to reaped, with 10,000 dispatches in the log and on the board, synced. `c-dispatch` does the same reads, writes, renames and fsyncs and knows nothing of JSON; `stile run` runs /bin/true and stands for what the tool's start takes. The goal is against the sum of the two.",
+		[]string{"c-dispatch"}, (*bench).openDispatch,
+	},
+	{
 		"lines", "Append a line",
 		"Lines of 200 bytes; counted over one window that is common to all processes. Every line must be there, whole.",
 		[]string{"sqlite-normal", "sqlite-full"}, (*bench).lines,
+	},
+	{
+		"grant-command", "Grant: one command",
+		"A heartbeat on an idle container, the store opened anew each time, page and folder synced.",
+		nil, (*bench).grantCommand,
+	},
+	{
+		"grant-contend", "Grant: contending processes",
+		"A passage is lock and unlock: one after the other acquires, lands and releases, since no grant is released without a landing. That is three revisions, each two fsyncs before it is answered; `grant+empty` stores a manifest besides, two more. Nobody petitions: who waits stands in line on this host (`InLine`). `lockfile`, not synced, for scale. etcd's own Mutex gave 83 passages a second to 8 clients on such a machine.",
+		nil, (*bench).grantContend,
+	},
+	{
+		"grant-status", "Grant: status of an estate",
+		"List the containers and read the head of each, by its hint, in one process. The pages before the last are names only.",
+		nil, (*bench).grantStatus,
+	},
+	{
+		"register-land", "Register: a small landing",
+		"A landing of 1 KiB, and in turn with it a heartbeat on the same grant; the store opened anew each time, all synced.",
+		nil, (*bench).registerLand,
+	},
+	{
+		"register-large", "Register: a large landing",
+		"A landing of 1 GiB of a file that was just written, synced; and `sha256sum`, `cp` and `sync` in sequence on it.",
+		nil, (*bench).registerLarge,
+	},
+	{
+		"register-log", "Register: a long log",
+		"Go through all landings of a grant, the store opened anew, each page checked by its hash.",
+		nil, (*bench).registerLog,
 	},
 }
 

@@ -111,6 +111,9 @@ func (b *board) read() error {
 	case b.text != nil && same(info, b.info):
 		return nil
 	}
+	if info.Size > maxBoard { // seen before it is read: it costs nothing
+		return b.bad(maxBoard, "it has more than %d MiB", maxBoard>>20)
+	}
 	text, whole, err := vfs.ReadSized(f, info.Size, maxBoard)
 	switch {
 	case err != nil:

@@ -131,7 +131,7 @@ func (c *change) landed(err error) error {
 		return err
 	}
 	e := &LandedError{Agent: c.a.name, ID: c.r.ID, Opened: c.opened, cause: err}
-	if c.err != nil {
+	if c.err != nil && !errors.Is(c.err, record.ErrNotDurable) { // such a board is in place
 		e.Board, e.cause, e.Hint = true, c.err, c.a.repair()
 	}
 	return e

@@ -168,6 +168,12 @@ func TestSealRefuses(t *testing.T) {
 			}
 		}
 	}
+	edge := pages["held"].page.clone() // and at the edges there are good ones
+	edge.IDs.Leases[0].Used = []Range{{Lo: 1, Hi: 2}}
+	edge.Expiry = edge.GrantTime
+	if _, err := Seal(edge); err != nil {
+		t.Error(err)
+	}
 	full := pages["held"].page.clone()
 	for i := range MaxQueue + 1 {
 		full.Queue = append(full.Queue[:i:i], Waiter{fmt.Sprint("a", i), 0, 1, full.Stamp.T, full.Stamp.T})

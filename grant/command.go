@@ -330,10 +330,10 @@ type Env struct {
 	FenceHeld bool
 	// Elsewhere names other containers of the estate on which the agent holds a live grant. For Acquire.
 	Elsewhere []string
-	// OfferSeen is when the caller first saw the present offer, or that of a held grant the present expiry, by
-	// its own clock. For Acquire on a store without a clock (Now.Source is SourceClient): the wait for a
+	// OfferSeen is when the caller first saw the present offer by its own clock; of a held grant, when it last
+	// saw something new of the holder: the grant, a heartbeat, a landing, any revision of theirs. For Acquire on a store without a clock (Now.Source is SourceClient): the wait for a
 	// turn counts from it, if it is later than the page's stamp, and a grant is taken over only when its holder
-	// was watched from it on, without a heartbeat, for as long as a heartbeat lasts.
+	// was watched from it on, without a sign, for as long as a heartbeat lasts.
 	OfferSeen Time
 	// Witness is the highest that the caller has ever seen of the container.
 	Witness Witness

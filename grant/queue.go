@@ -192,7 +192,11 @@ func (s *step) notYourTurn(t Turn, queued bool) *Refusal {
 	if !queued {
 		return s.refuse(CodeNotYourTurn, fmt.Sprintf("%d wait, and %s does not", len(s.old.Queue), agent), "grant petition "+c, "joins the queue at its end")
 	}
-	r := s.refuse(CodeNotYourTurn, fmt.Sprintf("%s is at place %d; %s is next", agent, t.Place, s.old.Queue[0].Agent),
+	next := agent
+	if len(s.old.Queue) > 0 {
+		next = s.old.Queue[0].Agent
+	}
+	r := s.refuse(CodeNotYourTurn, fmt.Sprintf("%s is at place %d; %s is next", agent, t.Place, next),
 		"grant acquire "+c, fmt.Sprintf("again, from %s on", t.From))
 	r.Turn = &t
 	return r

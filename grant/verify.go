@@ -109,7 +109,7 @@ func (h *history) add(p *Page) *Broken {
 				return broken(p, "I5", "of %d to %d some have landed before", r.Lo, r.Hi)
 			}
 		}
-		h.landed = join(h.landed, p.Landing.IDs)
+		h.landed = those(append(h.landed, p.Landing.IDs...), nil)
 	}
 	h.seq = max(h.seq, p.Register.Seq)
 	return nil

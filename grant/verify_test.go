@@ -163,6 +163,14 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 		{"I12", "params that change", OpTouch, 1, func(p *Page) { p.Params.Window++ }},
 		{"I12", "an attempt that counts twice", OpTouch, 1, func(p *Page) { p.Nonce = chain[0].page.Nonce }},
 		{"I12", "an end that is not recorded", OpRelease, 1, func(p *Page) { p.Ended = nil }},
+		{"I12", "an end of another grant", OpRelease, 1, func(p *Page) { p.Ended.Grant++ }},
+		{"I12", "an end at another revision", OpRelease, 1, func(p *Page) { p.Ended.Rev-- }},
+		{"I12", "an end of another holder", OpRelease, 1, func(p *Page) { p.Ended.Holder.Agent = "cara" }},
+		{"I12", "an end by another", OpAcquire, 5, func(p *Page) { p.Ended.By.Name = "cara" }},
+		{"I12", "an end of another kind", OpRelease, 1, func(p *Page) { p.Ended.How = HowCleared }},
+		{"I13", "a block of another number", OpBlock, 1, func(p *Page) { p.Blocks[0].ID-- }},
+		{"I13", "a block of another grant", OpBlock, 1, func(p *Page) { p.Blocks[0].Grant++ }},
+		{"I13", "a commission that has begun", OpCommission, 1, func(p *Page) { p.Blocks[1].Repro.State = ReproDeriving }},
 		{"I12", "an end that changes", OpResolve, 1, func(p *Page) { p.Ended.Reason = "another" }},
 		{"I12", "a doubt that is gone", OpClear, 1, func(p *Page) { p.Doubts = []Doubt{} }},
 		{"I12", "a doubt that is settled without a reason", OpResolve, 1, func(p *Page) { p.Note = "" }},
@@ -187,6 +195,42 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestVerifyBeginnings: a chain begins with a create, or with the restore of a page that was lost.
+func TestVerifyBeginnings(t *testing.T) {
+	chain := longChain(t)
+	wantBroken(t, "I1", Verify(chain[1:]))
+	first := chain[1].page.clone()
+	first.PrevHash = ""
+	r, err := seal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBroken(t, "I1", Verify([]Revision{r}))
+	w := newWorld(t)
+	w.do(Restore{Meta: w.operator("olga"), Reason: "set back", Witness: Witness{Epoch: 1, Rev: 9, Grant: 4}})
+	wantBroken(t, "I1", Verify(w.chain[1:]))
+	wantBroken(t, "I1", Verify([]Revision{{}}))
+	if err := Verify(nil); err != nil {
+		t.Error(err)
+	}
+	// A command that ended without having begun.
+	s := w.acquire("anna")
+	done := w.landing("anna", s)
+	next := w.must(done)
+	p := next.page.clone()
+	p.Op = OpFinish
+	if r, err = seal(p); err != nil {
+		t.Fatal(err)
+	}
+	wantBroken(t, "I4", Verify(append(w.chain, r)))
+	p = w.page().clone()
+	p.Op, p.Rev, p.PrevHash, p.Nonce = OpFinish, p.Rev+1, w.head().hash, "another-one"
+	if r, err = seal(p); err != nil {
+		t.Fatal(err)
+	}
+	wantBroken(t, "I12", Verify(append(w.chain, r)))
 }
 
 // TestVerifyReleases: a release of a grant that landed nothing, or that leaves leases, is I6.

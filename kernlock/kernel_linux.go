@@ -131,6 +131,7 @@ func (k *kernelFacts) addPID(pid int) {
 // head waits in flock too and is counted there.
 func parseLocks(b []byte) map[kernelFile]*kernelFacts {
 	all := map[kernelFile]*kernelFacts{}
+	numbered := map[kernelFile][]string{} // of those that wait
 	for line := range bytes.Lines(b) {
 		f := bytes.Fields(line)
 		waits := len(f) > 1 && string(f[1]) == "->"
@@ -150,8 +151,14 @@ func parseLocks(b []byte) map[kernelFile]*kernelFacts {
 			all[file] = k
 		}
 		switch kind := string(f[1]); {
-		case waits && (kind == "FLOCK" || kind == "OFDLCK" && string(f[6]) == queueOffset):
-			k.waiters++
+		case waits && kind == "FLOCK":
+			// A list that came in pieces can have one line twice.
+			if pid := string(f[4]); pid == "0" || !slices.Contains(numbered[file], pid) {
+				numbered[file] = append(numbered[file], pid)
+				k.waiters++
+			}
+		case waits && kind == "OFDLCK" && string(f[6]) == queueOffset:
+			k.waiters++ // these have no number to know them by
 		case kind == "FLOCK":
 			k.state = KernelHeld
 			k.shared = string(f[3]) == "READ"

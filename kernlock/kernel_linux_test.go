@@ -33,6 +33,21 @@ func TestParseLocks(t *testing.T) {
 	}
 }
 
+// The kernel hands out its list in pieces, and where a lock is taken in between a line comes twice.
+func TestParseLocksCountsAWaiterOnce(t *testing.T) {
+	got := parseLocks([]byte(`1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF
+1: -> FLOCK  ADVISORY  WRITE 4712 fe:00:131 0 EOF
+2: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 4712 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 4713 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 0 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 0 fe:00:131 0 EOF
+`))
+	if k := got[kernelFile{"fe:00", 131}]; k == nil || k.waiters != 4 {
+		t.Errorf("%+v, want 4 waiters: two numbered, and two that are not", k)
+	}
+}
+
 // A reading that left a lock out must not make it free.
 func TestMergeLocksKeepsWhatAnyReadingShows(t *testing.T) {
 	f, g := kernelFile{"fe:00", 1}, kernelFile{"fe:00", 2}

@@ -118,7 +118,7 @@ func (l *lock) alone(key, mine string) error {
 		if !ok || base == mineBase {
 			continue
 		}
-		if !judge.Dead(n) {
+		if !judge.Dead(n) && !judge.Corpse(n) {
 			where := "on this host"
 			if !l.s.Process.Owns(n.Tag) {
 				where = "on another host or in another pid namespace"

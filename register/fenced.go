@@ -117,13 +117,13 @@ func (r *Register) finish(ctx context.Context, f Fenced, running *grant.Running,
 		m := &Manifest{V: 1, Content: content, Entries: []Entry{}, Ran: &Ran{
 			Args: shownArgs(f.Args), ID: f.Begin.Nonce, Started: running.Started, Ended: max(r.now(ctx), running.Started),
 		}}
-		if end.Manifest, err = r.putManifest(ctx, m); err != nil {
+		if end.Manifest, err = putManifest(m, &single{ctx, r}); err != nil {
 			return err
 		}
 		end.Done, end.IDs, end.Keep, end.Note = true, f.IDs, f.Keep, f.Note
 		rev, _, err := r.do(ctx, grant.Request{Command: end})
 		if err == nil {
-			done.Receipt = &Receipt{Landed: landedBy(rev)}
+			done.Receipt = &Receipt{Landed: landedBy(rev), Tree: m}
 		}
 		return err
 	})

@@ -69,6 +69,7 @@ func (r *Register) needed(ctx context.Context) (map[grant.Kind]map[grant.Digest]
 	if err != nil {
 		return nil, err
 	}
+	pages := &ahead{r: r}
 	for at := head; ; {
 		p := at.Page()
 		for _, b := range p.Blocks {
@@ -77,7 +78,7 @@ func (r *Register) needed(ctx context.Context) (map[grant.Kind]map[grant.Digest]
 				staging[b.Repro.Result] = true
 			}
 		}
-		before, err := r.before(ctx, p)
+		before, err := pages.before(ctx, p)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package register
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/stile-lock/stile/grant"
+	"github.com/stile-lock/stile/grant/local"
 )
 
 // Landing is what is to land, and under which grant.
@@ -26,6 +28,7 @@ type Landing struct {
 // Receipt is a landing that is there.
 type Receipt struct {
 	Landed
+	Tree *Manifest // what it brought
 	// Replayed: an earlier attempt with the same nonce had brought it.
 	Replayed bool
 }
@@ -38,23 +41,82 @@ var ErrNothing = errors.New("there is nothing to land")
 // register as it was and the grant held: the same command works when its cause is gone. grant.ErrUnknown: nobody
 // knows; the same command, with its nonce and Since, finds out.
 func (r *Register) Land(ctx context.Context, l Landing) (Receipt, error) {
+	return r.LandBy(ctx, l, func(ctx context.Context, c grant.Land) (grant.Land, grant.Revision, bool, error) {
+		rev, replayed, err := r.do(ctx, grant.Request{Command: c, Since: l.Since, Anywhere: l.Anywhere})
+		return c, rev, replayed, err
+	})
+}
+
+// Carry carries a landing out whose artifacts are stored: it gives the command as it was tried, with its nonce, and
+// what grant.Do gives.
+type Carry func(ctx context.Context, c grant.Land) (tried grant.Land, rev grant.Revision, replayed bool, err error)
+
+// LandBy is Land for a caller who carries commands out by other means: the Since and Anywhere of l are not used.
+func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt, error) {
 	var receipt Receipt
 	err := r.guarded(ctx, func() error {
-		m, err := r.bring(ctx, l)
+		m, err := r.storeLanding(ctx, &l)
 		if err != nil {
 			return err
 		}
-		if l.Command.Manifest, err = r.putManifest(ctx, m); err != nil {
+		tried, rev, replayed, err := carry(ctx, l.Command)
+		var refusal *grant.Refusal
+		if errors.As(err, &refusal) && refusal.Quarantined() {
+			return r.quarantine(ctx, tried, refusal)
+		}
+		if err != nil {
 			return err
 		}
-		receipt, err = r.land(ctx, l, m)
-		return err
+		receipt = Receipt{landedBy(rev), m, replayed}
+		return nil
 	})
 	return receipt, err
 }
 
+// storeLanding stores the artifacts of a landing and its manifest, durably. They wait for the disk together.
+func (r *Register) storeLanding(ctx context.Context, l *Landing) (m *Manifest, err error) {
+	put, err := r.putter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer put.Discard()
+	if m, err = r.bring(ctx, *l, put); err != nil {
+		return nil, err
+	}
+	if l.Command.Manifest, err = putManifest(m, put); err != nil {
+		return nil, err
+	}
+	return m, put.Commit()
+}
+
+// putter stores artifacts that have to be there when Commit has succeeded, and not before.
+type putter interface {
+	Put(r io.Reader) (grant.Digest, int64, error)
+	Commit() error
+	Discard()
+}
+
+func (r *Register) putter(ctx context.Context) (putter, error) {
+	if s, ok := r.store.(*local.Store); ok {
+		return s.Batch(ctx, r.container, grant.KindArtifact)
+	}
+	return &single{ctx, r}, nil
+}
+
+// single stores one after the other.
+type single struct {
+	ctx context.Context
+	r   *Register
+}
+
+func (s *single) Put(from io.Reader) (grant.Digest, int64, error) {
+	return s.r.store.Put(s.ctx, s.r.container, grant.KindArtifact, from)
+}
+func (*single) Commit() error { return nil }
+func (*single) Discard()      {}
+
 // bring stores the artifacts of a landing.
-func (r *Register) bring(ctx context.Context, l Landing) (*Manifest, error) {
+func (r *Register) bring(ctx context.Context, l Landing, put putter) (*Manifest, error) {
 	tree := l.Tree != nil && l.Tree.Len() > 0
 	switch {
 	case l.Manifest != nil && (tree || l.Command.Empty != ""), tree && l.Command.Empty != "":
@@ -69,23 +131,10 @@ func (r *Register) bring(ctx context.Context, l Landing) (*Manifest, error) {
 	case !tree:
 		return nil, ErrNothing
 	}
-	if err := r.putTree(ctx, l.Tree); err != nil {
+	if err := putTree(ctx, l.Tree, put); err != nil {
 		return nil, err
 	}
 	return &Manifest{V: 1, Entries: l.Tree.entries()}, nil
-}
-
-// land is the landing itself, when all that it names is stored.
-func (r *Register) land(ctx context.Context, l Landing, m *Manifest) (Receipt, error) {
-	rev, replayed, err := r.do(ctx, grant.Request{Command: l.Command, Since: l.Since, Anywhere: l.Anywhere})
-	var refusal *grant.Refusal
-	if errors.As(err, &refusal) && refusal.Quarantined() {
-		return Receipt{}, r.quarantine(ctx, l.Command, m, refusal)
-	}
-	if err != nil {
-		return Receipt{}, err
-	}
-	return Receipt{landedBy(rev), replayed}, nil
 }
 
 // together is how many artifacts are stored at a time: each waits for the disk, and the disk takes several at once.
@@ -93,7 +142,7 @@ const together = 4
 
 // putTree stores a tree's files. After an error the others that were begun are brought to an end, so that nothing
 // of this goes on behind the caller's back.
-func (r *Register) putTree(ctx context.Context, t *Tree) error {
+func putTree(ctx context.Context, t *Tree, put putter) error {
 	var files []*item
 	for i := range t.items {
 		if t.items[i].Kind == KindFile {
@@ -107,7 +156,7 @@ func (r *Register) putTree(ctx context.Context, t *Tree) error {
 	for range min(together, len(files)) {
 		all.Go(func() {
 			for it := range next {
-				if err := r.putItem(ctx, it); err != nil {
+				if err := putItem(ctx, it, put); err != nil {
 					stop(err)
 				}
 			}
@@ -124,10 +173,10 @@ func (r *Register) putTree(ctx context.Context, t *Tree) error {
 	return context.Cause(ctx)
 }
 
-func (r *Register) putItem(ctx context.Context, it *item) error {
+func putItem(ctx context.Context, it *item, put putter) error {
 	err := it.read(ctx, func(from io.Reader) error {
 		var err error
-		it.SHA256, _, err = r.store.Put(ctx, r.container, grant.KindArtifact, from)
+		it.SHA256, _, err = put.Put(from)
 		return err
 	})
 	if err != nil {
@@ -136,7 +185,7 @@ func (r *Register) putItem(ctx context.Context, it *item) error {
 	return nil
 }
 
-func (r *Register) putManifest(ctx context.Context, m *Manifest) (grant.Digest, error) {
+func putManifest(m *Manifest, put putter) (grant.Digest, error) {
 	data, err := m.Encode()
 	if err != nil {
 		return "", err
@@ -144,7 +193,8 @@ func (r *Register) putManifest(ctx context.Context, m *Manifest) (grant.Digest, 
 	if len(data) > maxManifest {
 		return "", fmt.Errorf("%w: %d bytes, at most %d", ErrManifest, len(data), maxManifest)
 	}
-	return r.put(ctx, grant.KindArtifact, data)
+	d, _, err := put.Put(bytes.NewReader(data))
+	return d, err
 }
 
 // holds checks that the store has all that a manifest names, whole.
@@ -201,38 +251,22 @@ func (r *Register) contentBy(ctx context.Context, d grant.Digest) (grant.Digest,
 	return m.Content, nil
 }
 
-// ReadBack proves for a release that the register can be read: it reads the head's manifest, and finds every
-// artifact that it names. It returns the head. Verify reads the artifacts as well.
-func (r *Register) ReadBack(ctx context.Context) (grant.Digest, error) {
-	head, err := r.store.Head(ctx, r.container)
-	if err != nil {
-		return "", err
-	}
-	page := head.Page()
-	if page.Register.Head == "" {
+// ReadBack proves for a release that what a page's grant has landed can be read: the manifest and every artifact,
+// each to its end. It returns the register's head that follows from that; empty where the grant has landed nothing.
+func (r *Register) ReadBack(ctx context.Context, head grant.Revision) (grant.Digest, error) {
+	p := head.Page()
+	l := p.Landing
+	if l == nil {
 		return "", nil
 	}
-	l, err := r.At(ctx, string(page.Register.Head))
+	m, err := r.Manifest(ctx, l.SHA256)
 	if err != nil {
 		return "", err
 	}
-	m, err := r.Manifest(ctx, l.Manifest)
-	if err != nil {
+	if err := r.holds(ctx, m); err != nil {
 		return "", err
 	}
-	for _, e := range m.Entries {
-		if e.Kind != KindFile {
-			continue
-		}
-		f, err := r.Open(ctx, e)
-		if err != nil {
-			return "", err
-		}
-		if err := f.Close(); err != nil {
-			return "", err
-		}
-	}
-	return page.Register.Head, nil
+	return grant.HeadAfter(p.Container, l.Base, p.Register.Seq, p.Grant, l.ID, l.SHA256), nil
 }
 
 // Verify reads everything that ever landed, and every refused landing that is kept, to its end.

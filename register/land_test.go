@@ -303,7 +303,7 @@ func TestDamageIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 	w.must(os.Remove(w.object(grant.KindArtifact, w.page().Landing.SHA256)))
-	if _, err := w.reg.ReadBack(ctx); !errors.Is(err, ErrMissing) {
+	if _, err := w.reg.ReadBack(ctx, w.head()); !errors.Is(err, ErrMissing) {
 		t.Error(err)
 	}
 }

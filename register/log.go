@@ -70,9 +70,10 @@ func (r *Register) All(ctx context.Context) iter.Seq2[Landed, error] {
 }
 
 func (r *Register) from(ctx context.Context, at grant.Revision, yield func(Landed, error) bool) {
+	pages := &ahead{r: r}
 	for {
 		p := at.Page()
-		before, err := r.before(ctx, p)
+		before, err := pages.before(ctx, p)
 		if err != nil {
 			yield(Landed{}, err)
 			return
@@ -92,7 +93,7 @@ func (r *Register) from(ctx context.Context, at grant.Revision, yield func(Lande
 }
 
 // before reads the page that p followed; the zero Revision for none.
-func (r *Register) before(ctx context.Context, p *grant.Page) (grant.Revision, error) {
+func (a *ahead) before(ctx context.Context, p *grant.Page) (grant.Revision, error) {
 	ref := grant.Ref{Epoch: p.Epoch, Rev: p.Rev - 1}
 	switch {
 	case p.PrevHash == "":
@@ -100,7 +101,7 @@ func (r *Register) before(ctx context.Context, p *grant.Page) (grant.Revision, e
 	case p.Op == grant.OpRestore && p.Audit != nil:
 		ref = grant.Ref{Epoch: p.Audit.SeenEpoch, Rev: p.Audit.Seen}
 	}
-	rev, err := r.store.Read(ctx, r.container, ref)
+	rev, err := a.get(ctx, ref)
 	switch {
 	case errors.Is(err, grant.ErrLockMissing):
 		return grant.Revision{}, fmt.Errorf("%w: revision %d is missing in the middle", grant.ErrBadPage, ref.Rev)

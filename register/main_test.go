@@ -45,7 +45,6 @@ type world struct {
 	clock *clock
 	store *local.Store
 	reg   *Register
-	fs    vfs.FS // what store works with; nil: the system's
 }
 
 const box = "atlas"
@@ -123,7 +122,7 @@ func (a *agent) land(tree *Tree) (Receipt, error) {
 }
 
 func (a *agent) release() error {
-	back, err := a.w.reg.ReadBack(context.Background())
+	back, err := a.w.reg.ReadBack(context.Background(), a.w.head())
 	if err != nil {
 		return err
 	}

@@ -68,14 +68,23 @@ func (k *Kept) Short() string { return string(k.Name[:12]) }
 type RefusedError struct {
 	Refusal *grant.Refusal
 	Kept    Kept
+	Err     error // why it could not be kept: then what was brought is only where it came from
 }
 
 func (e *RefusedError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%v; and it could not be kept, so what it brought is only where it came from: %v", e.Refusal, e.Err)
+	}
 	return fmt.Sprintf("%v; what it brought is kept: register refused export %s %s", e.Refusal, quoted(e.Kept.Container), e.Kept.Short())
 }
 
-// Unwrap gives the refusal.
-func (e *RefusedError) Unwrap() error { return e.Refusal }
+// Unwrap gives the refusal, and why it could not be kept.
+func (e *RefusedError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Refusal}
+	}
+	return []error{e.Refusal, e.Err}
+}
 
 // quoted is a container's name as a shell takes it.
 func quoted(s string) string {
@@ -86,12 +95,9 @@ func quoted(s string) string {
 }
 
 // quarantine keeps a refused landing, whose artifacts and manifest are stored, and returns what to say.
-func (r *Register) quarantine(ctx context.Context, c grant.Land, m *Manifest, why *grant.Refusal) error {
+func (r *Register) quarantine(ctx context.Context, c grant.Land, why *grant.Refusal) *RefusedError {
 	k, err := r.keep(ctx, c, why)
-	if err != nil {
-		return fmt.Errorf("%w; and it could not be kept, so what it brought is only where it came from: %w", why, err)
-	}
-	return &RefusedError{why, k}
+	return &RefusedError{why, k, err}
 }
 
 func (r *Register) keep(ctx context.Context, c grant.Land, why *grant.Refusal) (Kept, error) {
@@ -99,6 +105,7 @@ func (r *Register) keep(ctx context.Context, c grant.Land, why *grant.Refusal) (
 	if ended == nil && why.Yours > 0 && why.Yours < why.Grant {
 		// Longer ago than the page remembers. Not to know it is no reason to lose anything.
 		ended, _ = grant.FindEnd(ctx, r.store, r.container, why.Yours)
+		why.Ended = ended
 	}
 	d := Refused{
 		At: r.now(ctx), Base: c.Base, By: c.By, Container: r.container, ID: c.Nonce, IDs: c.IDs, Manifest: c.Manifest, Note: c.Note, V: 1,

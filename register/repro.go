@@ -97,14 +97,15 @@ func (r *Register) Commission(ctx context.Context, c Commissioning) (bundle Bund
 		}
 		rev, _, err := r.do(ctx, grant.Request{Command: cmd, Since: c.Since})
 		if err == nil {
-			bundle = bundleOf(r.container, rev.Page().Blocks[len(rev.Page().Blocks)-1])
+			bundle = BundleOf(r.container, rev.Page().Blocks[len(rev.Page().Blocks)-1])
 		}
 		return err
 	})
 	return bundle, err
 }
 
-func bundleOf(container string, b grant.Block) Bundle {
+// BundleOf is what the deriver of a block is given.
+func BundleOf(container string, b grant.Block) Bundle {
 	return Bundle{
 		Assumptions: b.Repro.Assumptions, Block: b.ID, Container: container, Deriver: b.Worker, Kernel: b.Repro.Kernel, Record: b.Repro.Record, V: 1,
 	}
@@ -169,7 +170,7 @@ func (r *Register) Derive(ctx context.Context, c grant.Derive) (Bundle, error) {
 	if err != nil {
 		return Bundle{}, err
 	}
-	return bundleOf(r.container, b), nil
+	return BundleOf(r.container, b), nil
 }
 
 func reproduction(p *grant.Page, id int64) (grant.Block, error) {
@@ -261,6 +262,7 @@ func (r *Register) Reproductions(ctx context.Context, all bool) ([]Reproduction,
 	}
 	var list []Reproduction
 	seen := map[int64]bool{}
+	pages := &ahead{r: r}
 	for open := true; ; open = false {
 		p := at.Page()
 		for _, b := range p.Blocks {
@@ -272,7 +274,7 @@ func (r *Register) Reproductions(ctx context.Context, all bool) ([]Reproduction,
 		if !all {
 			break
 		}
-		if at, err = r.before(ctx, p); err != nil {
+		if at, err = pages.before(ctx, p); err != nil {
 			return nil, err
 		}
 		if at.Page() == nil {

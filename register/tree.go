@@ -97,6 +97,14 @@ func (t *Tree) AddFile(path string) error {
 	return t.addPath(name, path, false)
 }
 
+// AddAs adds the file at a path under another name.
+func (t *Tree) AddAs(name, path string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	return t.addPath(name, path, false)
+}
+
 // AddDir adds everything that lies in a folder, under the names that it has there.
 func (t *Tree) AddDir(dir string) error {
 	info, err := os.Stat(dir)

@@ -7,6 +7,7 @@
 static char guarded[4000], folder[4000], prefix[256], pending[4200], moved[4200];
 static char content[224];
 static unsigned attempts;
+static int synced; // with Sync the pending file is on disk before it is linked
 
 static void name_files(const char *path) {
 	snprintf(guarded, sizeof guarded, "%s", path);
@@ -53,7 +54,7 @@ static void file_lock(void) {
 		die("uname");
 	attempt(pending, "pending");
 	int f = must(open(pending, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), "pending");
-	if (write(f, content, sizeof content - 1) < 0 || fstat(f, &st) || close(f))
+	if (write(f, content, sizeof content - 1) < 0 || (synced && fsync(f)) || fstat(f, &st) || close(f))
 		die("pending");
 	must(link(pending, lock_path), "link");
 	must(unlink(pending), "unlink");

@@ -189,5 +189,5 @@ func (f *boardCheckFlags) hook() {
 	if len(text) > hookText {
 		text = text[:hookText]
 	}
-	printJSON(os.Stdout, &hookEnvelope{hookOutput{f.event, string(text)}})
+	_ = writeJSON(os.Stdout, &hookEnvelope{hookOutput{f.event, string(text)}}) // it exits 0 whatever comes
 }

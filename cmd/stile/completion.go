@@ -81,7 +81,7 @@ _stile() {
 	}
 	fmt.Fprintf(w, "    help) words='%s' ;;\n", strings.Join(verbNames(), " "))
 	fmt.Fprint(w, `    esac
-    if [[ ${COMP_WORDS[1]} == run || ${COMP_WORDS[1]} == edit ]]; then
+    if [[ ${COMP_WORDS[1]} == run || ${COMP_WORDS[1]} == edit || ${COMP_WORDS[1]} == grant && ${COMP_WORDS[2]} == run ]]; then
         case $prev in
         --policy) COMPREPLY=($(compgen -W 'mutation monitor single_flight' -- "$cur")); return ;;
         esac

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/estate"
 	"github.com/stile-lock/stile/internal/seam"
+	"github.com/stile-lock/stile/register"
 )
 
 // tale is the worked example of a grant, played with what ships: a store in a temporary estate, and a client
@@ -288,8 +288,8 @@ func (t *tale) late(ctx context.Context) error {
 		return err
 	}
 	before := t.shown
-	_, err = ada.Land(ctx, taleContainer, "", session.Landing{Files: []string{file}, IDs: []grant.Range{{Lo: 1, Hi: 3}}})
-	var kept *session.RefusedLanding
+	_, err = ada.Land(ctx, taleContainer, "", session.Landing{Tree: taleTree(file), IDs: []grant.Range{{Lo: 1, Hi: 3}}})
+	var kept *register.RefusedError
 	if !errors.As(err, &kept) {
 		return errors.Join(errors.New("a late landing was not refused"), err)
 	}
@@ -300,39 +300,41 @@ func (t *tale) late(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.promise(kept.Code == grant.CodeFenced && p.Register.Seq == 0 && t.shown == before, "the register is as it was, and no page has come.")
-	back, err := t.quarantined(ctx)
+	t.promise(kept.Refusal.Code == grant.CodeFenced && p.Register.Seq == 0 && t.shown == before, "the register is as it was, and no page has come.")
+	back, err := t.back(ctx, kept.Kept)
 	if err != nil {
 		return err
 	}
-	t.promise(kept.Err == nil && back, "what she brought is in quarantine, byte for byte, as %s.", shortDigest(kept.Kept))
+	t.promise(kept.Err == nil && back, "what she brought is kept as %s, and comes back byte for byte.", kept.Kept.Short())
 	return nil
 }
 
-// quarantined tells whether ada's work is there.
-func (t *tale) quarantined(ctx context.Context) (bool, error) {
+// taleTree is what lands in the tale: one file.
+func taleTree(file string) *register.Tree {
+	tree := &register.Tree{}
+	if err := tree.AddAs(filepath.Base(file), file); err != nil {
+		return nil // there is nothing to land, as the landing says
+	}
+	return tree
+}
+
+// back tells whether ada's work comes back as she brought it.
+func (t *tale) back(ctx context.Context, k register.Kept) (bool, error) {
 	c, err := t.client("reader")
 	if err != nil {
 		return false, err
 	}
-	all, err := c.Store.Objects(ctx, taleContainer, grant.KindQuarantine)
+	reg := register.Of(c.Store, taleContainer)
+	m, err := reg.Manifest(ctx, k.Manifest)
 	if err != nil {
 		return false, err
 	}
-	for _, d := range all {
-		r, err := c.Store.Get(ctx, taleContainer, grant.KindQuarantine, d)
-		if err != nil {
-			return false, err
-		}
-		text, err := io.ReadAll(r)
-		if err := errors.Join(err, r.Close()); err != nil {
-			return false, err
-		}
-		if string(text) == taleWork {
-			return true, nil
-		}
+	dir := filepath.Join(t.dir, "rescued")
+	if err := reg.Export(ctx, m, dir, false); err != nil {
+		return false, err
 	}
-	return false, nil
+	text, err := os.ReadFile(filepath.Join(dir, "findings.txt"))
+	return string(text) == taleWork, err
 }
 
 func (t *tale) landed(ctx context.Context) error {
@@ -358,7 +360,7 @@ func (t *tale) landed(ctx context.Context) error {
 		return err
 	}
 	t.promise(lease.Lo == 11, "the dead grant's identifiers 1 to 10 never come back: his begin at %d.", lease.Lo)
-	if _, err := bob.Land(ctx, taleContainer, "", session.Landing{Files: []string{file}, IDs: []grant.Range{{Lo: lease.Lo, Hi: lease.Lo}}}); err != nil {
+	if _, err := bob.Land(ctx, taleContainer, "", session.Landing{Tree: taleTree(file), IDs: []grant.Range{{Lo: lease.Lo, Hi: lease.Lo}}}); err != nil {
 		return err
 	}
 	if _, err := t.page(ctx); err != nil {

@@ -102,9 +102,12 @@ func failDispatch(err error, asJSON bool) int {
 	f := classify(err)
 	var landed *dispatch.LandedError
 	if !errors.As(err, &landed) {
+		if f.hint == hintNoSpace {
+			f.hint = "free some space; nothing was changed"
+		}
 		return fail(f, asJSON)
 	}
-	f.hint = "it is recorded: do not repeat it"
+	f.hint = hintRecorded
 	if landed.Board {
 		f.hint += "; this brings the board up to date: " + landed.Hint
 	}
@@ -116,6 +119,17 @@ func failDispatch(err error, asJSON bool) int {
 	printJSON(os.Stdout, o)
 	return exitOfOthers(f)
 }
+
+// recorded is the end of a change that is in the log: it stands, though nobody may have been told of it.
+func recorded(id string, printing error) error {
+	if printing == nil {
+		return nil
+	}
+	lostOutput = printing
+	return &failure{exit: exitIO, code: "io_error", hint: hintRecorded, err: fmt.Errorf("dispatch %s is recorded, but that could not be printed: %w", display.Text(id), printing)}
+}
+
+const hintRecorded = "it is recorded: do not repeat it"
 
 // waiting runs a change that may wait for a lock. A signal ends the wait; one that comes when the change is
 // under way does not tear it.
@@ -172,7 +186,7 @@ func readText(name string) (string, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r, dispatch.MaxText+2)) // enough to tell that it is too long
 	if err != nil {
-		return "", err
+		return "", &failure{exit: exitUsage, code: "usage", hint: "it must be a file that can be read", err: err}
 	}
 	text := strings.TrimSuffix(string(data), "\n")
 	return strings.TrimSuffix(text, "\r"), nil

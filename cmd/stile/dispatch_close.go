@@ -72,11 +72,10 @@ func cmdClose(args []string) int {
 				return err
 			}
 			if f.json {
-				printJSON(os.Stdout, dispatchOf(agent, &r))
-				return nil
+				return recorded(r.ID, writeJSON(os.Stdout, dispatchOf(agent, &r)))
 			}
 			_, err = fmt.Printf("%s of %s: %s\n", display.Text(r.ID), display.Text(agent), r.Status)
-			return err
+			return recorded(r.ID, err)
 		})
 	})
 }

@@ -78,11 +78,10 @@ func cmdOpen(args []string) int {
 				return err
 			}
 			if f.json {
-				printJSON(os.Stdout, dispatchOf(f.agent, &r))
-				return nil
+				return recorded(r.ID, writeJSON(os.Stdout, dispatchOf(f.agent, &r)))
 			}
 			_, err = fmt.Println(r.ID)
-			return err
+			return recorded(r.ID, err)
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stile-lock/stile/kernlock"
 	"github.com/stile-lock/stile/lockfile"
 	"github.com/stile-lock/stile/record"
+	"github.com/stile-lock/stile/register"
 )
 
 // Exit codes of commands that run a command of the user's. They are those of
@@ -67,7 +68,14 @@ func classify(err error) *failure {
 	if f := classifyServer(err); f != nil {
 		return f
 	}
+	var unrecorded *register.UnrecordedError
+	if errors.As(err, &unrecorded) {
+		return &failure{exit: exitIO, code: "unrecorded", hint: "to all others the command is in doubt, until --resolve says what became of it", err: err}
+	}
 	if f := classifyGrant(err); f != nil {
+		return f
+	}
+	if f := classifyRegister(err); f != nil {
 		return f
 	}
 	// The order matters: a timeout carries the reason that its incident was

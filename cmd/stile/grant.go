@@ -140,9 +140,10 @@ func (f *grantFlags) whoOperates() (string, error) {
 	return name, grant.CheckName(name)
 }
 
-// sessionPath is the session that was named; empty: the agent's own is looked for.
+// sessionPath is the session that was named; empty: the agent's own is looked for. An agent that is named by its
+// flag is not the one whose session the environment has, or finds that by its name.
 func (f *grantFlags) sessionPath() string {
-	if f.session != "" {
+	if f.session != "" || f.agent != "" {
 		return f.session
 	}
 	return os.Getenv(sessionVariable)

@@ -12,6 +12,7 @@ import (
 	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/register"
 )
 
 // refusalObject is what a refusal was judged on, in the JSON of an error.
@@ -144,6 +145,10 @@ func (f *grantFlags) classify(err error) *failure {
 	}
 	var block *local.BlockError
 	switch {
+	case fl.code == "no_space", fl.code == "quota_exceeded":
+		fl.hint = "free some space, and repeat it; nothing was changed"
+	case fl.code == "read_only_filesystem":
+		fl.hint = "the estate, and the folder for sessions, must be on filesystems that can be written; nothing was changed"
 	case errors.As(err, &block):
 		fl.hint = block.Hint + " (an operator's: what cannot be read is set aside, and kept)"
 	case fl.code == string(grant.CodeRollback):
@@ -190,7 +195,11 @@ func (f *grantFlags) flagged(command string) string {
 	if f.estate != "" {
 		command += " --estate " + display.ShellWord(f.estate)
 	}
-	sub, _, _ := strings.Cut(strings.TrimPrefix(command, "stile grant "), " ")
+	sub, own := strings.CutPrefix(command, "stile grant ")
+	if !own {
+		return command // registers are read by anybody
+	}
+	sub, _, _ = strings.Cut(sub, " ")
 	switch sub {
 	case "status", "history":
 	case "clear", "restore":
@@ -224,17 +233,34 @@ func (f *grantFlags) print(w io.Writer, fl *failure) {
 	if errors.As(fl.err, &r) && r.Rev > 0 {
 		fmt.Fprintf(w, "  now: %s\n", display.Text(holdsText(r.State, r.Grant, r.Holder, r.Expiry)))
 	}
-	var refused *session.RefusedLanding
+	if r != nil && r.Ended != nil && !strings.Contains(r.Cause, "revision") {
+		fmt.Fprintf(w, "  yours: %s\n", display.Text(endText(r.Ended)))
+	}
+	var refused *register.RefusedError
 	if errors.As(fl.err, &refused) {
 		if refused.Err != nil {
 			fmt.Fprintf(w, "  not kept: %s\n", display.Text(refused.Err.Error()))
 		} else {
-			fmt.Fprintf(w, "  kept in quarantine as %s; nothing of it reached the register\n", refused.Kept)
+			fmt.Fprintf(w, "  kept in quarantine as %s; nothing of it reached the register\n", refused.Kept.Name)
+			fmt.Fprintf(w, "  to have it back: stile register refused %s %s --export DIR\n", shown(f.name), refused.Kept.Short())
 		}
 	}
 	if fl.hint != "" {
 		fmt.Fprintf(w, "  hint: %s\n", display.Text(fl.hint))
 	}
+}
+
+// endText says how a grant ended that the page no longer tells of.
+func endText(e *grant.End) string {
+	text := fmt.Sprintf("grant %d of %s, %s", e.Grant, e.Holder.Agent, strings.ReplaceAll(string(e.How), "_", " "))
+	if e.How != grant.HowReleased {
+		text += " by " + e.By.Name
+	}
+	text += fmt.Sprintf(" at revision %d, %s", e.Rev, clock(e.At.Std()))
+	if e.Reason != "" {
+		text += " (" + e.Reason + ")"
+	}
+	return text
 }
 
 func (f *grantFlags) errorObject(fl *failure) *errorObject {
@@ -243,9 +269,9 @@ func (f *grantFlags) errorObject(fl *failure) *errorObject {
 	if errors.As(fl.err, &r) {
 		o.Message = display.Text(message(fl))
 		o.Refusal = refusalOf(r, f.command(r))
-		var refused *session.RefusedLanding
+		var refused *register.RefusedError
 		if errors.As(fl.err, &refused) {
-			o.Refusal.Quarantine = refused.Kept
+			o.Refusal.Quarantine = refused.Kept.Name
 			if refused.Err != nil {
 				o.Message += "; not kept: " + display.Text(refused.Err.Error())
 			}

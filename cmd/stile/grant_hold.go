@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/stile-lock/stile/grant"
@@ -16,6 +17,9 @@ const lostCode = "grant_lost"
 // lastGrace is how long a command has to end when its grant is gone already.
 const lastGrace = 2 * time.Second
 
+// mostRest is how long what a command has started may outlive it once both were told to end.
+const mostRest = time.Minute
+
 // hold runs the command under a grant, and ends the grant where that can be done.
 func (g *grantRun) hold(x *local.Session, at grant.Revision) (int, error) {
 	g.signals.ready()
@@ -24,9 +28,10 @@ func (g *grantRun) hold(x *local.Session, at grant.Revision) (int, error) {
 		return 0, &endedBySignal{n}
 	}
 	cmd := newGroupCommand(g.signals)
-	k := &keeping{run: g, x: x, cmd: cmd, keeper: g.client.Keep(x, at), quit: make(chan struct{}), done: make(chan struct{})}
+	k := &keeping{run: g, x: x, cmd: cmd, keeper: g.client.Keep(x, at), quit: make(chan struct{}), killed: make(chan struct{}), done: make(chan struct{})}
 	go k.loop(at)
 	code, err := cmd.run(g.path, g.argv, g.environment(x))
+	k.awaitRest()
 	lost := k.stop()
 	switch {
 	case err != nil:
@@ -75,8 +80,35 @@ type keeping struct {
 	cmd    *command
 	keeper *session.Keeper
 	quit   chan struct{}
+	killed chan struct{} // closed when the command's group was
+	once   sync.Once
 	done   chan struct{}
 	lost   error // read after done
+}
+
+// awaitRest gives what a command that was told to end has started the same time to end as the command itself.
+func (k *keeping) awaitRest() {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	most := time.NewTimer(mostRest)
+	defer most.Stop()
+	for k.cmd.left() {
+		select {
+		case <-k.killed:
+			return
+		case <-most.C:
+			k.kill() // a heartbeat got through at the last moment, so that the grant does not end it
+		case <-look.C:
+		}
+	}
+}
+
+// kill ends all that is left.
+func (k *keeping) kill() {
+	k.once.Do(func() {
+		k.cmd.kill()
+		close(k.killed)
+	})
 }
 
 // lostError is the loss of a grant under its command.
@@ -180,7 +212,7 @@ func (k *keeping) take(n session.Notice) {
 		g.event(string(n.Kind), about, nil, "grant %d ends at %s: its command is asked to end", k.x.Grant, until)
 		k.cmd.terminate()
 	case session.Kill:
-		k.cmd.kill()
+		k.kill()
 	case session.Lost:
 		k.ended(about, n.Err)
 	case session.Released:
@@ -198,6 +230,6 @@ func (k *keeping) ended(about *grant.Page, cause error) {
 	select {
 	case <-k.quit:
 	case <-grace.C:
-		k.cmd.kill()
+		k.kill()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/register"
 )
 
 // grantResult is the JSON of a grant command that was carried out.
@@ -25,14 +26,14 @@ type grantResult struct {
 	// Replayed: an earlier attempt of the same command had done it.
 	Replayed bool `json:"replayed"`
 
-	Turn        *turnJSON      `json:"turn,omitempty"`
-	SessionFile string         `json:"session_file,omitempty"`
-	Lease       *grant.Lease   `json:"lease,omitempty"`
-	Block       *grant.Block   `json:"block,omitempty"`
-	Landing     *grant.Landing `json:"landing,omitempty"`
-	Manifest    grant.Digest   `json:"manifest,omitempty"`
-	Files       []session.File `json:"files,omitempty"`
-	SetAside    string         `json:"set_aside,omitempty"`
+	Turn        *turnJSON        `json:"turn,omitempty"`
+	SessionFile string           `json:"session_file,omitempty"`
+	Lease       *grant.Lease     `json:"lease,omitempty"`
+	Block       *grant.Block     `json:"block,omitempty"`
+	Landing     *grant.Landing   `json:"landing,omitempty"`
+	Manifest    grant.Digest     `json:"manifest,omitempty"`
+	Entries     []register.Entry `json:"entries,omitempty"`
+	SetAside    string           `json:"set_aside,omitempty"`
 	// Earlier is a landing, or other command of the kind, of an attempt whose answer had been lost.
 	Earlier int64 `json:"earlier_rev,omitempty"`
 }
@@ -98,7 +99,9 @@ func (f *grantFlags) doneText(o *grantResult, p *grant.Page, now grant.Time) str
 	case grant.OpCloseBlock:
 		text = "closed"
 	case grant.OpLand:
-		text = landedText(p.Landing, p.Register.Seq, len(o.Files))
+		text = landedText(p.Landing, p.Register.Seq, len(o.Entries))
+	case grant.OpResolve:
+		text = "settled: " + display.Text(p.Note)
 	case grant.OpClear:
 		text = fmt.Sprintf("cleared: number %d is burned; %s", p.Grant, nextText(p))
 	case grant.OpRestore:
@@ -106,6 +109,12 @@ func (f *grantFlags) doneText(o *grantResult, p *grant.Page, now grant.Time) str
 	default:
 		if p.State == grant.StateHeld {
 			text = fmt.Sprintf("grant %d of %s until %s", p.Grant, display.Text(p.Holder.Agent), untilText(p.Expiry, now))
+		}
+	}
+	if p.Op == grant.OpAcquire {
+		for _, d := range p.Doubts {
+			text += fmt.Sprintf("\n  in doubt: nobody saw the end of '%s', of grant %d: look, and say stile grant land %s --resolve done|undone --reason WHY",
+				display.Text(d.Command), d.Grant, shown(p.Container))
 		}
 	}
 	if o.SetAside != "" {
@@ -150,9 +159,21 @@ func untilText(t, now grant.Time) string {
 	}
 	d := t.Sub(now)
 	if d < 0 {
-		return fmt.Sprintf("%s (%s ago)", clock(t.Std()), span(-d))
+		return fmt.Sprintf("%s (%s ago)", clock(t.Std()), hours(-d))
 	}
-	return fmt.Sprintf("%s (in %s)", clock(t.Std()), span(d))
+	return fmt.Sprintf("%s (in %s)", clock(t.Std()), hours(d))
+}
+
+// hours is span, to the minute where that is what one plans by.
+func hours(d time.Duration) string {
+	if d < 2*time.Hour || d >= 48*time.Hour {
+		return span(d)
+	}
+	d = d.Round(time.Minute)
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
 }
 
 // holdsText says in one line who has a container.

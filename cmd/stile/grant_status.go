@@ -177,9 +177,9 @@ func printContainers(w io.Writer, list []containerRow) {
 			row = []string{c.Name, c.Error.Code, "?", "?", "?", "?", "?"}
 		case c.Holder != nil:
 			row[3], row[4] = c.Holder.Agent, span(ago(c.Heartbeat, c.now))+" ago"
-			row[5] = "in " + span(c.Expiry.Sub(c.now))
+			row[5] = "in " + hours(c.Expiry.Sub(c.now))
 			if c.Expiry <= c.now {
-				row[5] = span(ago(c.Expiry, c.now)) + " ago"
+				row[5] = hours(ago(c.Expiry, c.now)) + " ago"
 			}
 		}
 		rows = append(rows, row)
@@ -210,6 +210,7 @@ type containerStatus struct {
 	Queue      []waiterJSON      `json:"queue"`
 	Silent     grant.Silence     `json:"silent"`
 	Running    *grant.Running    `json:"running"`
+	Doubts     []grant.Doubt     `json:"doubts"`
 	IDs        grant.Identifiers `json:"ids"`
 	Blocks     []grant.Block     `json:"blocks"`
 	Params     grant.Params      `json:"params"`
@@ -227,7 +228,7 @@ func containerStatusOf(p *grant.Page, now grant.Time) *containerStatus {
 	s := &containerStatus{
 		Container: display.Text(p.Container), Badge: grant.BadgeOf(p, now), State: p.State, Epoch: p.Epoch, Rev: p.Rev, Grant: p.Grant,
 		Holder: holderOf(p.Holder), GrantTime: p.GrantTime, Heartbeat: p.Heartbeat, Expiry: p.Expiry, Register: p.Register,
-		Landing: p.Landing, Queue: waitersOf(p, now), Silent: p.Silent, Running: p.Running, IDs: p.IDs, Blocks: p.Blocks, Params: p.Params,
+		Landing: p.Landing, Queue: waitersOf(p, now), Silent: p.Silent, Running: p.Running, Doubts: p.Doubts, IDs: p.IDs, Blocks: p.Blocks, Params: p.Params,
 	}
 	if p.Heartbeat != 0 {
 		age := ago(p.Heartbeat, now).Seconds()
@@ -260,6 +261,9 @@ func printContainer(w io.Writer, p *grant.Page, now grant.Time) {
 	}
 	if p.Running != nil {
 		line("running", "%s, since %s", p.Running.Command, clock(p.Running.Started.Std()))
+	}
+	for _, d := range p.Doubts {
+		line("in doubt", "%s: %s, of grant %d, begun %s", d.ID, d.Command, d.Grant, clock(d.Started.Std()))
 	}
 	line("register", "%s, head %s", plural(int(p.Register.Seq), "landing", "landings"), orNone(shortDigest(p.Register.Head)))
 	if p.Landing != nil {

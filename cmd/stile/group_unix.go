@@ -25,11 +25,19 @@ func (c *command) tell(sig unix.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ending = true
-	if c.pid == 0 || c.ended {
+	if c.pid == 0 {
 		return
 	}
 	_ = unix.Kill(-c.pid, sig)
 	_ = unix.Kill(-c.pid, unix.SIGCONT) // one that is stopped would not hear of it
+}
+
+// left tells whether a command that was told to end has left anything in its group. While it has, the group's
+// number is nobody else's.
+func (c *command) left() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ending && c.pid != 0 && unix.Kill(-c.pid, 0) != unix.ESRCH
 }
 
 // passGroup hands a signal on to the group, which gets none but from us, or from the terminal while it has it.
@@ -64,14 +72,6 @@ func (c *command) groupStopped(by unix.Signal) {
 			_ = unix.Kill(-c.pid, unix.SIGCONT)
 		}
 	}
-}
-
-// groupEnded takes the terminal back, and ends what a command that was told to end has left in its group.
-func (c *command) groupEnded() {
-	if c.ending {
-		_ = unix.Kill(-c.pid, unix.SIGKILL)
-	}
-	c.takeTerminal()
 }
 
 // openTerminal gives a descriptor of the terminal, or -1.

@@ -53,12 +53,14 @@ func systemHelper(args []string) bool {
 		// child begins as its parent.
 		cmd := exec.Command(args[1], args[2:]...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		must(cmd.Run())
+		must(cmd.Start())
+		_ = cmd.Wait() // its code becomes ours
 		fmt.Fprintln(os.Stderr, "peak", cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+		os.Exit(cmd.ProcessState.ExitCode())
 	case "editor":
 		editor()
 	default:
-		return false
+		return kernelHelper(args)
 	}
 	return true
 }

@@ -38,28 +38,33 @@ func stile(args []string) int {
 		return unknownVerb(name, os.Stderr)
 	}
 	if v.subs != nil {
-		return runGroup(&v, rest)
+		return afterOutput(runGroup(&v, rest))
 	}
 	if asksHelp(&v, rest) {
 		v.printHelp(os.Stdout)
 		return 0
 	}
-	return v.run(rest)
+	return afterOutput(v.run(rest))
 }
 
 // asksHelp says whether --help or -h stands among the verb's own flags. It
 // must not be read out of the arguments of a command that "run" starts.
 func asksHelp(v *verb, args []string) bool {
 	options := v.flags()
+	operands := 0 // that may stand before the command
+	if v.name == "grant run" {
+		operands = 1
+	}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case a == "--help" || a == "-h":
 			return true
 		case a == "--" || len(a) < 2 || a[0] != '-':
-			if v.name == "run" || v.name == "edit" || v.name == "grant run" || a == "--" {
+			if v.name == "run" || v.name == "edit" || v.name == "grant run" && operands == 0 || a == "--" {
 				return false
 			}
+			operands--
 		default:
 			if takesNext(a, options) {
 				i++

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/kernlock"
+	"github.com/stile-lock/stile/lockfile"
 )
 
 // errorObject is the one object that an error is under --json.
@@ -55,6 +56,13 @@ func newErrorObject(f *failure) *errorObject {
 	if errors.As(f.err, &held) {
 		o.Duplicate = &held.Duplicate
 	}
+	var inTheWay *lockfile.HeldError // its message names the command; a program need not search it
+	if errors.As(f.err, &inTheWay) {
+		o.LockFileHolder = lockFileStatusOf(inTheWay.State).Holder
+		if o.Hint == "" {
+			o.Hint = inTheWay.Hint
+		}
+	}
 	return o
 }
 
@@ -72,6 +80,9 @@ func report(w io.Writer, f *failure, asJSON bool) {
 func fail(err error, asJSON bool) int {
 	f := classify(err)
 	report(os.Stdout, f, asJSON)
+	if lostOutput != nil { // somebody should know
+		report(os.Stderr, f, false)
+	}
 	return exitOfOthers(f)
 }
 
@@ -96,13 +107,32 @@ func printFailure(w io.Writer, message, hint string) {
 	}
 }
 
+// lostOutput is why JSON that was to be printed on the standard output was not: a command that is asked by
+// a program must not end with 0 then.
+var lostOutput error
+
 func printJSON(w io.Writer, v any) {
+	if err := writeJSON(w, v); err != nil && w == os.Stdout {
+		lostOutput = err
+	}
+}
+
+func writeJSON(w io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
-		fmt.Fprintf(w, `{"code":"io_error","message":%q,"hint":""}`+"\n", err)
-		return
+		b = fmt.Appendf(nil, `{"code":"io_error","message":%q,"hint":""}`, err)
 	}
-	_, _ = w.Write(append(b, '\n'))
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// afterOutput is how a command ends whose work ended with code.
+func afterOutput(code int) int {
+	if code != 0 || lostOutput == nil {
+		return code
+	}
+	printFailure(os.Stderr, "print the result: "+lostOutput.Error(), "what was asked for is done")
+	return exitFailed
 }
 
 // printTable writes rows in columns as wide as their widest cell.

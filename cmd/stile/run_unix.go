@@ -49,7 +49,7 @@ type command struct {
 	group    bool
 	terminal bool // its group was given the terminal
 	resting  bool // we were asked to stop, and handed that on
-	ending   bool // it was told to end: what it leaves in its group ends with it
+	ending   bool // it was told to end
 }
 
 // runCommand starts the command and lives with it until it ends: it shares
@@ -219,7 +219,7 @@ func (c *command) reap() {
 		}
 	}
 	if c.group {
-		c.groupEnded()
+		c.takeTerminal()
 	}
 }
 

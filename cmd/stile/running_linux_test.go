@@ -23,11 +23,20 @@ type running struct {
 	in  *os.File
 	out *bufio.Reader
 	err *os.File // a file: a pipe would be waited for as long as anybody has it
+	// alone: it starts no other process. Where thousands are started in a test their pids come again, and
+	// one that has ended must not be killed: by then it may be a stranger's.
+	alone bool
 }
 
 // start starts a process in a session of its own, so that it has no terminal,
 // with pipes that its end does not close.
 func start(t *testing.T, dir, name string, args ...string) *running {
+	t.Helper()
+	return startWith(t, dir, func(*exec.Cmd) {}, name, args...)
+}
+
+// startWith is start with something else set for the process.
+func startWith(t *testing.T, dir string, set func(*exec.Cmd), name string, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, cmd: exec.Command(name, args...)}
 	r.cmd.Dir = dir
@@ -40,14 +49,18 @@ func start(t *testing.T, dir, name string, args ...string) *running {
 	}
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = input, output, r.err
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	set(r.cmd)
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	_ = input.Close()
 	_ = output.Close()
 	t.Cleanup(func() {
-		// Whatever is left of the session.
-		_ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL)
+		if r.alone {
+			_ = r.cmd.Process.Kill() // nothing, once it was waited for
+		} else { // whatever is left of the session
+			_ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL)
+		}
 		_ = in.Close()
 		_ = out.Close()
 		_ = r.err.Close()

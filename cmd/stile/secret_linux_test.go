@@ -58,6 +58,7 @@ func TestSecretIsNowhereElse(t *testing.T) {
 	}
 	stile(2, "grant", "acquire", "atlas", "--agent", "bob", "--json")
 	stile(2, "grant", "acquire", "atlas", "--agent", "ada")
+	stile(0, "run", "f", "--", "sh", "-c", "env; cat /proc/self/environ /proc/$PPID/environ") // it has nothing to do with the grant
 	stile(0, "grant", "release", "atlas", "--agent", "ada", "--json")
 	for _, name := range []string{"other", "--json"} {
 		stile(2, "grant", "heartbeat", "atlas", "--agent", "ada", "--session", filepath.Join(dir, name))

@@ -32,6 +32,8 @@ func verbs() []verb {
 		dispatchVerb(),
 		boardVerb(),
 		grantVerb(),
+		registerVerb(),
+		reproVerb(),
 		incidentsVerb(),
 		doctorVerb(),
 		demoVerb(),
@@ -53,6 +55,10 @@ func findVerb(name string) (verb, bool) {
 		return unlockVerb(), true
 	case "grant":
 		return grantVerb(), true
+	case "register":
+		return registerVerb(), true
+	case "repro":
+		return reproVerb(), true
 	case "init":
 		return initVerb(), true
 	case "dispatch":

@@ -47,7 +47,7 @@ type worker struct {
 
 func newWorker(ctx context.Context, store session.Store, container, agent string) (*worker, error) {
 	w := &worker{store: store, name: container}
-	if _, err := (&session.Client{Store: store, Agent: agent}).Create(ctx, container, "", grant.Params{}); err != nil {
+	if _, err := (&session.Client{Store: store, Agent: agent}).Create(ctx, container, "", grant.DefaultParams()); err != nil {
 		return nil, err
 	}
 	x, r, err := (&session.Client{Store: store, Agent: agent}).Acquire(ctx, container, "")

@@ -19,6 +19,7 @@ import (
 	"github.com/stile-lock/stile/grant/http/direct"
 	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/grant/session"
+	"github.com/stile-lock/stile/register"
 )
 
 // asStiled makes the test's program stiled itself.
@@ -310,6 +311,16 @@ func TestTokenVerb(t *testing.T) {
 	}
 }
 
+// tree is what one landing brings.
+func tree(t *testing.T, n int) *register.Tree {
+	t.Helper()
+	tree := &register.Tree{}
+	if err := tree.AddBytes("work.txt", 0o644, []byte(itoa(n))); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
 // Failure 22 and 24: the server is killed in the middle of landings, again and again: what was acknowledged is there,
 // nothing is half there, and the next server needs nobody's help.
 func TestKilledServer(t *testing.T) {
@@ -323,13 +334,12 @@ func TestKilledServer(t *testing.T) {
 	e := newPlace(t)
 	state := t.TempDir()
 	s := e.serve("--listen", "127.0.0.1:0")
-	if _, err := e.client(s.url, "olga", state).Create(t.Context(), "atlas", "", grant.Params{}); err != nil {
+	if _, err := e.client(s.url, "olga", state).Create(t.Context(), "atlas", "", grant.DefaultParams()); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := e.client(s.url, "ada", state).Acquire(t.Context(), "atlas", ""); err != nil {
 		t.Fatal(err)
 	}
-	work := filepath.Join(t.TempDir(), "work.txt")
 	var acked []grant.Ref
 	lands := 0
 	for round := range rounds {
@@ -337,11 +347,7 @@ func TestKilledServer(t *testing.T) {
 		stop := time.AfterFunc(time.Duration(round*7919%40)*time.Millisecond, func() { _ = s.cmd.Process.Kill() })
 		for {
 			lands++
-			if err := os.WriteFile(work, []byte(itoa(lands)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			t.Chdir(filepath.Dir(work))
-			l, err := c.Land(t.Context(), "atlas", "", session.Landing{Files: []string{"work.txt"}, Note: itoa(lands)})
+			l, err := c.Land(t.Context(), "atlas", "", session.Landing{Tree: tree(t, lands), Note: itoa(lands)})
 			if err != nil {
 				break
 			}
@@ -355,7 +361,7 @@ func TestKilledServer(t *testing.T) {
 		t.Fatal("nothing landed")
 	}
 	// The last one's answer was lost: repeated, it is found or done.
-	l, err := e.client(s.url, "ada", state).Land(t.Context(), "atlas", "", session.Landing{Files: []string{"work.txt"}, Note: itoa(lands)})
+	l, err := e.client(s.url, "ada", state).Land(t.Context(), "atlas", "", session.Landing{Tree: tree(t, lands), Note: itoa(lands)})
 	if err != nil {
 		t.Fatal(err)
 	}

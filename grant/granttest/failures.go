@@ -41,7 +41,7 @@ func failure01(w *world) {
 	b := w.waits("ben")
 	w.pass(extension)
 	w.must(b.acquire())
-	r := w.quarantined(grant.CodeFenced, a, late)
+	r := w.refusal(grant.CodeFenced, a, late)
 	if r.Yours != a.session.Grant || r.Ended == nil || r.Ended.How != grant.HowTakenOver || r.Holder == nil || r.Holder.Agent != "ben" || r.Next == "" {
 		w.t.Errorf("the refusal says %+v", r)
 	}
@@ -261,7 +261,7 @@ func failure12(w *world) {
 		p.Audit.Reason != "olga saw it silent" || grant.BadgeOf(p, p.Stamp.T) != grant.BadgeHolderSilent {
 		w.t.Fatalf("cleared: %+v", p)
 	}
-	r := w.quarantined(grant.CodeFenced, a, late)
+	r := w.refusal(grant.CodeFenced, a, late)
 	if r.Ended == nil || r.Ended.How != grant.HowCleared || r.Ended.Reason != "olga saw it silent" || r.Ended.By.Name != "olga" {
 		w.t.Errorf("the holder is told %+v", r.Ended)
 	}

@@ -61,10 +61,10 @@ type test struct {
 }
 
 // Run holds a kind of store against the whole suite.
-func Run(t *testing.T, make Factory) {
+func Run(t *testing.T, factory Factory) {
 	for _, list := range [][]test{storeTests, failureTests, damageTests, raceTests} {
 		for _, c := range list {
-			t.Run(c.name, func(t *testing.T) { c.run(newWorld(t, make)) })
+			t.Run(c.name, func(t *testing.T) { c.run(newWorld(t, factory)) })
 		}
 	}
 }

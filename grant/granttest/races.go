@@ -98,11 +98,11 @@ func failure14(w *world) {
 }
 
 // duel prepares two commands on one head and swaps them in the order given: the second must conflict.
-func (w *world) duel(clearFirst bool, clear, other func() (grant.Ref, grant.Revision)) {
+func (w *world) duel(clearFirst bool, clearing, other func() (grant.Ref, grant.Revision)) {
 	w.t.Helper()
-	first, second := other, clear
+	first, second := other, clearing
 	if clearFirst {
-		first, second = clear, other
+		first, second = clearing, other
 	}
 	b1, n1 := first()
 	b2, n2 := second()

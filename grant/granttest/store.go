@@ -189,7 +189,9 @@ func turnBased(w *world) {
 // An hour forth or back between any two commands: the invariants are checked after the test.
 func clockSteps(w *world) {
 	for i := range 12 {
-		step := func() { w.pass([]time.Duration{1, -1, -1, 1, 1, -1}[i%6] * time.Hour) }
+		step := func() {
+			w.pass([]time.Duration{time.Hour, -time.Hour, -time.Hour, time.Hour, time.Hour, -time.Hour}[i%6])
+		}
 		a := w.agent("anna")
 		step()
 		if _, err := a.acquire(); err != nil {

@@ -120,7 +120,13 @@ func (w *world) must(rev grant.Revision, err error) *grant.Page {
 }
 
 // fails wants an error of that code, and that it changed nothing.
-func (w *world) fails(code grant.Code, f func() (grant.Revision, error)) error {
+func (w *world) fails(code grant.Code, f func() (grant.Revision, error)) {
+	w.t.Helper()
+	_ = w.failure(code, f)
+}
+
+// failure is fails, and gives the error.
+func (w *world) failure(code grant.Code, f func() (grant.Revision, error)) error {
 	w.t.Helper()
 	before, berr := w.place.Open().Head(w.ctx, container)
 	_, err := f()
@@ -268,10 +274,16 @@ func (w *world) object(kind grant.Kind, d grant.Digest) []byte {
 }
 
 // quarantined wants the landing refused with the code, kept, and the register as it was.
-func (w *world) quarantined(code grant.Code, a *agent, cmd grant.Land) *grant.Refusal {
+func (w *world) quarantined(code grant.Code, a *agent, cmd grant.Land) {
+	w.t.Helper()
+	_ = w.refusal(code, a, cmd)
+}
+
+// refusal is quarantined, and gives the refusal.
+func (w *world) refusal(code grant.Code, a *agent, cmd grant.Land) *grant.Refusal {
 	w.t.Helper()
 	before := w.page().Register
-	err := w.fails(code, func() (grant.Revision, error) { return a.land(cmd) })
+	err := w.failure(code, func() (grant.Revision, error) { return a.land(cmd) })
 	if w.page().Register != before {
 		w.t.Fatal("a refused landing moved the register")
 	}

@@ -16,7 +16,7 @@ func (s *Store) Witness(container string) (grant.Witness, error) { return s.own.
 func (s *Store) Remember(container string, seen grant.Revision) { s.own.Remember(container, seen) }
 
 // Guard keeps the user's other processes from beginning an agent's acquire meanwhile.
-func (s *Store) Guard(ctx context.Context, container, agent string) (release func() error, err error) {
+func (s *Store) Guard(ctx context.Context, container, agent string) (release func(), err error) {
 	return s.own.Guard(ctx, container, agent)
 }
 

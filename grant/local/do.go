@@ -26,11 +26,24 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		}
 	}
 	if op == grant.OpAcquire {
+		seen, err := s.refusedAlready(ctx, b, r)
+		if err != nil {
+			return grant.Revision{}, false, err
+		}
 		nest, err := s.fenceOff(ctx, filepath.Join(s.root, nestingName), "the estate's containers")
 		if err != nil {
 			return grant.Revision{}, false, err
 		}
 		defer s.letGo(nest)
+		// Of a crowd that came for one end of a grant, the first has it by now.
+		if moved, err := b.exists(after(seen)); err != nil || moved && seen != (grant.Ref{}) {
+			if err == nil {
+				_, err = s.refusedAlready(ctx, b, r)
+			}
+			if err != nil {
+				return grant.Revision{}, false, err
+			}
+		}
 	}
 	behind := fenced(ctx, b.fenceTarget())
 	if changesGrant(op) && !behind {
@@ -42,8 +55,8 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		ctx, behind = f.Context(), true
 	}
 	if r.Env == nil {
-		r.Env = func(ctx context.Context, _ grant.Revision) (grant.Env, error) {
-			return s.env(ctx, b, r.Command, behind)
+		r.Env = func(ctx context.Context, head grant.Revision) (grant.Env, error) {
+			return s.env(ctx, b, r.Command, head, behind)
 		}
 	}
 	rev, replayed, err = grant.Do(ctx, s, r)
@@ -60,6 +73,28 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 	return rev, replayed, nil
 }
 
+// refusedAlready evaluates an acquire before the fence is taken for it: those who are refused, most of them while
+// somebody holds, then do not stand in the way of the release. It tells the head that it looked at; the zero Ref:
+// none.
+func (s *Store) refusedAlready(ctx context.Context, b *box, r grant.Request) (grant.Ref, error) {
+	if r.Env != nil || r.Anywhere || r.Since != (grant.Ref{}) {
+		return grant.Ref{}, nil // it may have been done
+	}
+	head, err := s.Head(ctx, b.name)
+	if err != nil {
+		return grant.Ref{}, nil //nolint:nilerr // grant.Do meets it again
+	}
+	now, err := s.Now(ctx)
+	if err != nil || head.Page().State != grant.StateHeld || now >= head.Page().Expiry || head.Page().Nonce == grant.MetaOf(r.Command).Nonce {
+		return head.Ref(), err
+	}
+	env, err := s.env(ctx, b, r.Command, head, true)
+	if err == nil {
+		_, err = grant.Apply(head, r.Command, env)
+	}
+	return head.Ref(), err
+}
+
 // assure makes a page that was found durable.
 func (b *box) assure(ctx context.Context, at grant.Ref) error {
 	_, p, err := b.find(ctx, at)
@@ -72,14 +107,14 @@ func (b *box) assure(ctx context.Context, at grant.Ref) error {
 	return b.settleDurably(p)
 }
 
-// env is what a command meets here.
-func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, behind bool) (grant.Env, error) {
+// env is what a command meets here that is evaluated on head.
+func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, head grant.Revision, behind bool) (grant.Env, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return grant.Env{}, err
 	}
 	e := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: behind}
-	if e.Witness, err = s.Witness(b.name); err != nil {
+	if e.Witness, err = s.witnessFor(ctx, b, head); err != nil {
 		return grant.Env{}, err
 	}
 	if cmd.Op() == grant.OpAcquire {
@@ -88,6 +123,20 @@ func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, behind bool)
 		}
 	}
 	return e, nil
+}
+
+// witnessFor is the witness to hold a head against. Another process of the user may have gone on since the head
+// was read, and written what it saw: that is no rollback. The swap will conflict.
+func (s *Store) witnessFor(ctx context.Context, b *box, head grant.Revision) (grant.Witness, error) {
+	w, err := s.Witness(b.name)
+	if err != nil || head.Page() == nil || grant.CheckWitness(head, w) == nil {
+		return w, err
+	}
+	now, _, err := b.head(ctx)
+	if err == nil && grant.CheckWitness(now, w) == nil {
+		return grant.Witness{}, nil
+	}
+	return w, nil // the witness says what is wrong
 }
 
 // heldBy lists the containers but one on which an agent holds a grant that has not expired. One that cannot

@@ -286,7 +286,7 @@ func TestEveryOperationFails(t *testing.T) {
 			}
 			t.Run(class+"/"+st.name, func(t *testing.T) {
 				for _, mode := range []string{"once", "onward", "answer lost"} {
-					total := 0
+					var total int
 					for n := 0; ; n++ {
 						s := newSim(t, class)
 						cmd, since := s.upTo(i)

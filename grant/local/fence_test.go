@@ -61,6 +61,18 @@ func TestFenceExcludesGrants(t *testing.T) {
 	if err := acquire(rival, t.Context()); grant.CodeOf(err) != grant.CodeLandingRuns {
 		t.Fatalf("a grant under another's fence: %v", err)
 	}
+	head, err := rival.Head(t.Context(), "atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: grant.TimeOf(e.clock.Now())}}
+	next, err := grant.Apply(head, grant.Acquire{Meta: e.meta(grant.Agent("anna")), Session: grant.Secret{200}.Hash()}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rival.Swap(t.Context(), head.Ref(), next); grant.CodeOf(err) != grant.CodeLandingRuns {
+		t.Fatalf("a swap under another's fence: %v", err)
+	}
 	e.do(rival, e.petition("ben"))
 	e.do(rival, grant.Withdraw{Meta: e.meta(grant.Agent("ben"))})
 	if err := acquire(s, f.Context()); err != nil {

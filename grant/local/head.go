@@ -16,7 +16,7 @@ import (
 
 // stride is how far the hint may lag behind the head, and so how many names are looked at to find the head.
 // Every writer that has moved further writes the hint anew.
-const stride = 16
+const stride = 8
 
 // Head reads the last revision of the last epoch. It is found from a hint by looking at the names after it,
 // not by listing: revisions are published in order and none ever goes away. The linearization point is the
@@ -52,10 +52,25 @@ func (b *box) head(ctx context.Context) (grant.Revision, place, error) {
 	if err != nil {
 		return grant.Revision{}, place{}, err
 	}
-	if there {
-		return b.climb(ctx, from)
+	if !there {
+		return b.lost(ctx, from)
 	}
-	return b.lost(ctx, from)
+	for {
+		rev, at, err := b.climb(ctx, from)
+		if !errors.Is(err, grant.ErrLockMissing) {
+			return rev, at, err
+		}
+		// What had a name has none any more: half a page was set aside. It was never the head.
+		if there, err = b.exists(from); err != nil {
+			return grant.Revision{}, place{}, err
+		}
+		if !there {
+			return b.lost(ctx, from)
+		}
+		if err := ctx.Err(); err != nil {
+			return grant.Revision{}, place{}, err
+		}
+	}
 }
 
 // lost finds the head when a page that was there is not: what came of it is an error, unless an operator has
@@ -140,13 +155,14 @@ func (b *box) gone(at place) error {
 		display.Text(b.name), grant.ErrRollback, at.name(), display.Text(b.name))
 }
 
-// reach finds the highest place in at's epoch that has a name, from at upwards. It looks a whole stride
-// beyond the last one found: a page with later ones and not there itself is a block, since to publish in its
-// place would make two chains of one.
+// reach finds the highest place in at's epoch that has a name, from at upwards, a stride at a time until the last
+// name of one is free. It does not stop at the first free name: a page with later ones and not there itself is a
+// block, since to publish in its place would make two chains of one. No hint lags by more than a stride, so from a
+// hint all that there is is looked at.
 func (b *box) reach(at place) (place, error) {
 	top := at
 	var hole place
-	for p := at; p.rev < top.rev+stride && p.rev < grant.MaxNumber; {
+	for p, end := at, at.rev+stride; p.rev < end && p.rev < grant.MaxNumber; {
 		p.rev++
 		there, err := b.exists(p)
 		if err != nil {
@@ -168,7 +184,9 @@ func (b *box) reach(at place) (place, error) {
 			}
 			p, hole = hole, place{}
 		}
-		top = p
+		if top = p; p.rev == end {
+			end += stride
+		}
 	}
 	return top, nil
 }
@@ -246,11 +264,11 @@ func (b *box) readHint() place {
 	return p
 }
 
-// writeHint moves the hint to p when it lags by a stride, or there is none. Nothing depends on it but how many
+// writeHint moves the hint to p when it lags by a stride, or there is none, or a restore has left gaps below. Nothing depends on it but how many
 // names the next process looks at, so it is not synced, and a failure is only told.
-func (b *box) writeHint(p place) {
+func (b *box) writeHint(p place, restored bool) {
 	m := b.s.recall(b.name)
-	if m.hint.epoch == p.epoch && m.hint.rev <= p.rev && p.rev-m.hint.rev < stride {
+	if !restored && m.hint.epoch == p.epoch && m.hint.rev <= p.rev && p.rev-m.hint.rev < stride {
 		return
 	}
 	err := b.replace(b.path(hintName), []byte(p.name()+"\n"), 0o666)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stile-lock/stile/grant"
@@ -55,28 +56,40 @@ func (s *Store) Put(ctx context.Context, container string, kind grant.Kind, r io
 		return "", 0, err
 	}
 	dir := b.objects(kind)
-	if err := b.createObjects(kind); err != nil {
+	if err := b.makeObjects(kind); err != nil {
 		return "", 0, err
 	}
-	sum, size := sha256.New(), int64(0)
-	temp, err := s.pending(b.path(pendingName), 0o666, true, func(f vfs.File) error {
+	sum, size, there := sha256.New(), int64(0), false
+	var digest grant.Digest
+	temp, err := s.pending(b.path(pendingName), 0o666, false, func(f vfs.File) (err error) {
 		size, err = io.CopyBuffer(io.MultiWriter(f, sum), &reader{ctx, r}, make([]byte, bufferSize))
-		return err
+		if err != nil {
+			return err
+		}
+		digest = grant.Digest(hex.EncodeToString(sum.Sum(nil)))
+		if there = b.whole(filepath.Join(dir, string(digest)), digest); there {
+			return nil
+		}
+		return f.Sync()
 	})
-	if err != nil {
-		return "", 0, fmt.Errorf("store an object of %s: %w", display.Text(container), err)
+	if err == nil && there {
+		sweep.Remove(s.seams, temp)
+		err = s.seams.FS.SyncDir(dir) // whoever put it there may not have come to that
+	} else if err == nil {
+		if err = b.place(temp, kind, digest); err == nil {
+			err = s.seams.FS.SyncDir(dir)
+		}
 	}
-	digest := grant.Digest(hex.EncodeToString(sum.Sum(nil)))
-	if err := b.place(temp, dir, digest); err != nil {
+	if err != nil {
 		return "", 0, fmt.Errorf("store an object of %s: %w", display.Text(container), err)
 	}
 	return digest, size, nil
 }
 
-// createObjects makes the folders for a kind of objects. Their names are made durable once in a process, and again
-// when they went missing.
-func (b *box) createObjects(kind grant.Kind) error {
-	if b.s.recall(b.name).objects[kind] && b.s.isFolder(b.objects(kind)) == nil {
+// makeObjects makes the folders of a kind, once in a process: to find them is no proof that their names are on the
+// disk.
+func (b *box) makeObjects(kind grant.Kind) error {
+	if slices.Contains(b.s.recall(b.name).kinds, kind) {
 		return nil
 	}
 	for _, d := range []string{b.path(objectsName), b.objects(kind)} {
@@ -84,34 +97,30 @@ func (b *box) createObjects(kind grant.Kind) error {
 			return err
 		}
 	}
-	b.s.remember(b.name, func(m *memory) {
-		made := map[grant.Kind]bool{kind: true} // never changed: others read it
-		for k := range m.objects {
-			made[k] = true
-		}
-		m.objects = made
-	})
+	b.s.remember(b.name, func(m *memory) { m.kinds = append(slices.Clone(m.kinds), kind) })
 	return nil
 }
 
-// place moves a synced file to an object's name. What is there already has the same bytes, or is damaged: so
-// replacing it takes nothing from anybody, and needs no hard links.
-func (b *box) place(temp, dir string, digest grant.Digest) error {
-	fsys := b.s.seams.FS
-	name := dir + string(filepath.Separator) + string(digest)
-	if b.whole(name, digest) {
-		sweep.Remove(b.s.seams, temp)
-		return fsys.SyncDir(dir) // whoever put it there may not have come to that
-	}
+// place moves a synced file to an object's name. What is there already is damaged: so replacing it takes nothing
+// from anybody, and needs no hard links. The name is durable when the folder is synced.
+func (b *box) place(temp string, kind grant.Kind, digest grant.Digest) error {
+	fsys, dir := b.s.seams.FS, b.objects(kind)
+	name := filepath.Join(dir, string(digest))
 	if info, err := fsys.Lstat(name); err == nil && !info.Mode.IsRegular() {
 		sweep.Remove(b.s.seams, temp)
 		return fmt.Errorf("%s: %w", display.Text(name), errOdd)
 	}
-	if err := fsys.Rename(temp, name); err != nil {
-		sweep.Remove(b.s.seams, temp)
-		return err
+	err := fsys.Rename(temp, name)
+	if errors.Is(err, fs.ErrNotExist) { // the folder went since it was made: a backup was put in its place
+		b.s.remember(b.name, func(m *memory) { m.kinds = nil })
+		if err = b.makeObjects(kind); err == nil {
+			err = fsys.Rename(temp, name)
+		}
 	}
-	return fsys.SyncDir(dir)
+	if err != nil {
+		sweep.Remove(b.s.seams, temp)
+	}
+	return err
 }
 
 // whole tells whether an object is there with the right bytes.
@@ -141,7 +150,7 @@ func (s *Store) Get(ctx context.Context, container string, kind grant.Kind, dige
 	if err := b.there(); err != nil {
 		return nil, err
 	}
-	f, err := b.openObject(b.objects(kind)+string(filepath.Separator)+string(digest), digest)
+	f, err := b.openObject(filepath.Join(b.objects(kind), string(digest)), digest)
 	if err != nil {
 		return nil, fmt.Errorf("open an object of %s: %w", display.Text(container), err)
 	}

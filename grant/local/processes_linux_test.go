@@ -64,7 +64,7 @@ func runChild(work string) error {
 	if err := json.Unmarshal([]byte(work), &w.child); err != nil {
 		return err
 	}
-	w.rand = rand.New(rand.NewPCG(w.Seed, 1)) //nolint:gosec // a test's dice
+	w.rand = rand.New(rand.NewPCG(w.Seed, 1))
 	var err error
 	if w.log, err = os.OpenFile(w.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return err
@@ -108,10 +108,10 @@ func (l *losing) Swap(ctx context.Context, base grant.Ref, next grant.Revision) 
 }
 
 // do carries a command out, with an answer lost now and then, and logs both ends of it.
-func (w *worker) do(mine int64, make func(grant.Meta) grant.Command) (*grant.Page, bool) {
+func (w *worker) do(mine int64, command func(grant.Meta) grant.Command) (*grant.Page, bool) {
 	w.n++
 	meta := grant.Meta{Container: "atlas", Nonce: fmt.Sprintf("%s-%d", w.Agent, w.n), By: grant.Agent(w.Agent)}
-	cmd := make(meta)
+	cmd := command(meta)
 	w.write(event{ID: w.n, T: monotonic(), Kind: cmd.Op(), Nonce: meta.Nonce, Mine: mine})
 	s := &losing{w.store, w.rand.IntN(10) == 0}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -212,7 +212,7 @@ type process struct {
 }
 
 func histories(t *testing.T, class string) {
-	c := child{Estate: t.TempDir(), State: t.TempDir(), Class: class}
+	c := child{Estate: estateDir(t), State: t.TempDir(), Class: class}
 	logs := t.TempDir()
 	store, err := Open(c.Estate, Options{State: c.State, Seams: &seam.Set{FS: classFS(class)}})
 	if err != nil {
@@ -225,7 +225,7 @@ func histories(t *testing.T, class string) {
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	dice := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's dice
+	dice := rand.New(rand.NewPCG(seed, 0))
 	var files []string
 	start := func() *process {
 		w := c
@@ -258,7 +258,7 @@ func histories(t *testing.T, class string) {
 			_ = p.cmd.Wait()
 		}
 	}()
-	rounds := 10
+	rounds := 4
 	if os.Getenv("STILE_NIGHTLY") == "1" {
 		rounds = 120
 	}

@@ -32,7 +32,8 @@ func (s *Store) Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revis
 		return grant.Revision{}, "", err
 	}
 	cmd.Witness = higher(cmd.Witness, own)
-	if err := b.there(); err == nil || cmd.Witness.Rev > 0 && errors.Is(err, grant.ErrLockMissing) {
+	err = b.there()
+	if err == nil || cmd.Witness.Rev > 0 && errors.Is(err, grant.ErrLockMissing) {
 		err = b.create()
 	}
 	if err != nil {

@@ -110,13 +110,21 @@ func (s *Store) NewSession(container, agent, nonce string, base grant.Ref) (*Ses
 	return x, nil
 }
 
-// store writes one of a session's files, once.
+// store writes one of a session's files, once. One that its writer died over, before anybody could use it, is in
+// nobody's way.
 func (s *Store) store(name string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return s.createOnly(name, append(data, '\n'))
+	err = s.createOnly(name, append(data, '\n'))
+	if errors.Is(err, fs.ErrExist) && errors.Is(s.readOwn(name, new(json.RawMessage)), errCutShort) {
+		if err := s.seams.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		err = s.createOnly(name, append(data, '\n'))
+	}
+	return err
 }
 
 // OpenSession reads a session: fs.ErrNotExist, ErrBadSession. The file must be the user's alone.
@@ -135,7 +143,7 @@ func (s *Store) OpenSession(path string) (*Session, error) {
 	var g grantedFile
 	err = s.readOwn(x.beside(grantedSuffix), &g)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errCutShort): // the chain tells it as well
 	case err != nil:
 		return nil, err
 	default:
@@ -170,10 +178,13 @@ func (s *Store) readOwn(path string, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if dec.Decode(into) != nil {
-		return bad("it is cut short, or of another program")
+		return fmt.Errorf("%w: %w", bad("it is cut short, or of another program"), errCutShort)
 	}
 	return nil
 }
+
+// errCutShort says that a file of a session does not hold what it should, as when its writer died over it.
+var errCutShort = errors.New("not whole")
 
 func (x *Session) beside(suffix string) string {
 	return strings.TrimSuffix(x.Path, sessionSuffix) + suffix
@@ -262,7 +273,8 @@ func (s *Store) openAttempt(path string) (*Attempt, error) {
 	return &Attempt{Op: f.Op, Nonce: f.Nonce, Base: grant.Ref(f.Base), path: path}, nil
 }
 
-// Attempts lists a session's attempts that nobody has settled.
+// Attempts lists a session's attempts that nobody has settled. One whose writer died over it was never tried, and
+// goes.
 func (s *Store) Attempts(x *Session) ([]*Attempt, error) {
 	dir, base := filepath.Split(x.beside("~"))
 	names, err := s.seams.FS.List(filepath.Clean(dir), base)
@@ -273,10 +285,18 @@ func (s *Store) Attempts(x *Session) ([]*Attempt, error) {
 	for _, name := range names {
 		if strings.HasSuffix(name, triedSuffix) {
 			a, err := s.openAttempt(filepath.Join(dir, name))
-			if err != nil {
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // settled meanwhile
+			case errors.Is(err, errCutShort):
+				err = s.Settle(&Attempt{path: filepath.Join(dir, name)})
+				if err != nil {
+					return nil, err
+				}
+			case err != nil:
 				return nil, err
+			default:
+				list = append(list, a)
 			}
-			list = append(list, a)
 		}
 	}
 	return list, nil
@@ -310,20 +330,21 @@ func (s *Store) Forget(x *Session) error {
 	return nil
 }
 
-// Guard keeps the user's other processes from beginning an agent's acquire on a container meanwhile. So a
-// session without a grant that is found behind it is of a process that died, and not of one at work.
-func (s *Store) Guard(ctx context.Context, container, agent string) (release func() error, err error) {
+// Guard keeps the user's other processes from other commands of an agent's on a container that must not be done
+// twice. So a session without a grant, and an attempt that nobody has settled, are of processes that died when they
+// are found behind it, and not of some at work.
+func (s *Store) Guard(ctx context.Context, container, agent string) (release func(), err error) {
 	if err := grant.CheckName(agent); err != nil {
 		return nil, err
 	}
 	dir, err := s.stateBox(sessionsName, container)
 	if err != nil {
-		return nil, fmt.Errorf("guard an acquire: %w", err)
+		return nil, fmt.Errorf("guard a command: %w", err)
 	}
 	sum := sha256.Sum256([]byte(agent)) // a name may be too long to have anything after it
-	f, err := s.fenceOff(ctx, filepath.Join(dir, "acquire-"+hex.EncodeToString(sum[:8])), "an acquire of "+display.Text(agent))
+	f, err := s.fenceOff(ctx, filepath.Join(dir, "agent-"+hex.EncodeToString(sum[:8])), "the commands of "+display.Text(agent))
 	if err != nil {
 		return nil, err
 	}
-	return f.Release, nil
+	return func() { s.letGo(f) }, nil
 }

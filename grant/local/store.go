@@ -55,12 +55,15 @@ var (
 
 // memory is what the process knows of a container. Only what it has seen stands in it.
 type memory struct {
-	folders bool    // were there, and were folders
-	top     place   // the highest place that was seen; zero when none was
-	hint    place   // what the hint file says, or the file's last writer in this process wrote
-	dirty   []place // published, and not known to be on the disk
-	noLinks bool    // link() does not work there
-	objects map[grant.Kind]bool
+	folders bool         // were there, and were folders
+	top     place        // the highest place that was seen; zero when none was
+	hint    place        // what the hint file says, or the file's last writer in this process wrote
+	dirty   []place      // published, and not known to be on the disk
+	kinds   []grant.Kind // whose objects' folders are there, durably
+	noLinks bool         // link() does not work there
+
+	page grant.Revision         // the page that was read last; its bytes are compared before it is used
+	read map[string]witnessRead // of the witness files
 }
 
 // Open gives the store in an estate's folder. It makes nothing; the first container makes its folders.

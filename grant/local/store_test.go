@@ -27,7 +27,7 @@ type estate struct {
 }
 
 func newEstate(t *testing.T) *estate {
-	e := &estate{t: t, dir: t.TempDir(), state: filepath.Join(t.TempDir(), "stile"), clock: granttest.NewClock()}
+	e := &estate{t: t, dir: estateDir(t), state: filepath.Join(t.TempDir(), "stile"), clock: granttest.NewClock()}
 	e.do(e.open(), grant.Create{Meta: e.meta(grant.Operator("olga"))})
 	return e
 }
@@ -297,6 +297,12 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("container %q: %v", name, err)
 		}
 	}
+	if _, _, err := s.Restore(t.Context(), grant.Restore{Meta: grant.Meta{Container: "none", Nonce: "a-restore", By: grant.Operator("olga")}, Reason: "why"}); !errors.Is(err, grant.ErrLockMissing) {
+		t.Errorf("restored what never was: %v", err)
+	}
+	if names, err := s.Containers(t.Context()); err != nil || len(names) != 1 {
+		t.Errorf("containers %q, %v", names, err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	cancel()
 	if _, err := s.Head(ctx, "atlas"); !errors.Is(err, context.Canceled) {
@@ -313,4 +319,21 @@ func (c counter) hook(op vfstest.Op) error {
 		c["list "+op.Name]++
 	}
 	return nil
+}
+
+// TestPageInAnothersPlace: a process that knows a page well is not taken in by a copy of it under a later name.
+func TestPageInAnothersPlace(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	rev, err := s.Head(t.Context(), "atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(e.path("pages", place{1, 2}.name()), rev.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var blocked *BlockError
+	if _, err := s.Head(t.Context(), "atlas"); !errors.As(err, &blocked) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -63,7 +63,7 @@ func (s *Store) Swap(ctx context.Context, base grant.Ref, next grant.Revision) e
 		return fmt.Errorf("publish revision %d of %s: %w", page.Rev, display.Text(b.name), err)
 	}
 	b.saw(at)
-	b.writeHint(at)
+	b.writeHint(at, page.Op == grant.OpRestore)
 	return nil
 }
 

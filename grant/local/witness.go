@@ -13,17 +13,24 @@ import (
 	"github.com/stile-lock/stile/internal/vfs"
 )
 
-// A container's witness is a folder of the user's with one file for each page that was seen, the last few of
-// them, named as the page is. So two processes need no lock, and none makes it fall.
+// A container's witness is a folder of the user's with a few files of lines, one line for each page that was seen,
+// a file named as the page of its first line is. Lines are only added, each in one write, and each has the highest
+// of all before it. So two processes need no lock, and none makes it fall: a file goes when two later ones are
+// there, which whoever began them has read it for.
+//
+// A file for each page would be simpler. But each that goes frees an inode, and the kernel's ext4 passes over every
+// inode that was freed within the last minute, when it has no journal: a millisecond for each page.
 
-// maxWitness bounds what is read of a witness, keptWitnesses how many are left.
+// fullWitness is how long a witness file may grow, maxWitness bounds what is read of one, keptWitnesses how many
+// are left.
 const (
+	fullWitness   = 8 << 10
 	maxWitness    = 64 << 10
 	keptWitnesses = 2
 )
 
-// witnessFile is a witness on disk.
-type witnessFile struct {
+// witnessLine is a witness on disk.
+type witnessLine struct {
 	V         int           `json:"v"`
 	Container string        `json:"container"`
 	Witness   grant.Witness `json:"witness"`
@@ -33,7 +40,7 @@ func (s *Store) witnessDir(container string) string {
 	return filepath.Join(s.state, witnessName, s.estate, container)
 }
 
-// Witness is the highest that this user has seen of a container; the zero Witness when there is none. A file
+// Witness is the highest that this user has seen of a container; the zero Witness when there is none. A line
 // that cannot be read as one is passed over: a power cut leaves such, and the one before it still tells.
 func (s *Store) Witness(container string) (grant.Witness, error) {
 	if err := grant.CheckName(container); err != nil {
@@ -42,44 +49,90 @@ func (s *Store) Witness(container string) (grant.Witness, error) {
 	if s.state == "" {
 		return grant.Witness{}, nil
 	}
-	w, _, err := s.witnesses(container)
-	return w, err
+	w, err := s.witnesses(container)
+	return w.highest, err
 }
 
-// witnesses also gives the files, in order.
-func (s *Store) witnesses(container string) (w grant.Witness, files []string, err error) {
+// witnesses is what lies in a container's witness folder.
+type witnesses struct {
+	highest grant.Witness
+	files   []string // in order
+	size    int      // of the last file
+	whole   bool     // it ends with a line's end
+}
+
+func (s *Store) witnesses(container string) (w witnesses, err error) {
 	dir := s.witnessDir(container)
 	names, err := s.seams.FS.List(dir, "")
 	if errors.Is(err, fs.ErrNotExist) {
-		return w, nil, nil
+		return w, nil
 	}
 	if err != nil {
-		return w, nil, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
+		return w, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
 	}
 	for _, name := range names {
 		if _, ok := parsePlace(name); !ok {
 			continue
 		}
-		files = append(files, name)
+		w.files, w.size, w.whole = append(w.files, name), maxWitness, false
 		data, err := s.slurp(filepath.Join(dir, name), maxWitness)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errOdd): // a later one has come
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errOdd): // later ones have come
+			continue
 		case err != nil:
-			return w, nil, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
-		default:
-			one, err := parseWitness(data, container)
-			if err != nil {
-				s.log.Warn("a witness cannot be read", "file", filepath.Join(dir, name), "error", err)
-				continue
-			}
-			w = higher(w, one)
+			return w, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
 		}
+		w.size, w.whole = len(data), len(data) == 0 || data[len(data)-1] == '\n'
+		highest, err := s.highestIn(container, name, data)
+		if err != nil {
+			s.log.Warn("a witness cannot be read", "file", filepath.Join(dir, name), "error", err)
+		}
+		w.highest = higher(w.highest, highest)
 	}
-	return w, files, nil
+	return w, nil
+}
+
+// highestIn is the highest of a file's lines. What this process has read of the file before is only compared.
+func (s *Store) highestIn(container, name string, data []byte) (w grant.Witness, err error) {
+	read := s.recall(container).read
+	known, ok := read[name]
+	if ok && bytes.HasPrefix(data, known.data) {
+		w = known.highest
+	} else {
+		known = witnessRead{}
+	}
+	// What has no end yet is perhaps being written, and is read again.
+	end := bytes.LastIndexByte(data, '\n') + 1
+	for line := range bytes.Lines(data[len(known.data):]) {
+		one, perr := parseWitness(line, container)
+		if perr != nil {
+			err = perr
+			continue
+		}
+		w = higher(w, one)
+	}
+	if end > len(known.data) && err == nil {
+		s.remember(container, func(m *memory) {
+			kept := map[string]witnessRead{name: {data[:end], w}}
+			for other, r := range m.read {
+				if other != name && len(kept) < keptWitnesses {
+					kept[other] = r
+				}
+			}
+			m.read = kept
+		})
+	}
+	return w, err
+}
+
+// witnessRead is what a process has read of a witness file.
+type witnessRead struct {
+	data    []byte // whole lines
+	highest grant.Witness
 }
 
 func parseWitness(data []byte, container string) (grant.Witness, error) {
-	var w witnessFile
+	var w witnessLine
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&w); err != nil {
@@ -106,20 +159,24 @@ func (s *Store) Remember(container string, seen grant.Revision) {
 }
 
 func (s *Store) remark(container string, seen grant.Revision) error {
-	before, files, err := s.witnesses(container)
+	is, err := s.witnesses(container)
 	if err != nil {
 		return err
 	}
-	w := grant.WitnessOf(seen, before)
-	if w == before {
+	w := grant.WitnessOf(seen, is.highest)
+	if w == is.highest {
 		return nil
 	}
 	dir, err := s.stateBox(witnessName, container)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(witnessFile{V: 1, Container: container, Witness: w})
+	line, err := json.Marshal(witnessLine{V: 1, Container: container, Witness: w})
 	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	if done, err := s.addToWitness(dir, is, line); done || err != nil {
 		return err
 	}
 	f, err := s.seams.FS.Create(filepath.Join(dir, place{w.Epoch, w.Rev}.name()), 0o600)
@@ -129,13 +186,29 @@ func (s *Store) remark(container string, seen grant.Revision) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(vfs.WriteAll(f, append(data, '\n')), f.Close()); err != nil {
+	if err := errors.Join(vfs.WriteAll(f, line), f.Close()); err != nil {
 		return err
 	}
-	for _, name := range files[:max(0, len(files)+1-keptWitnesses)] {
+	for _, name := range is.files[:max(0, len(is.files)+1-keptWitnesses)] {
 		if err := s.seams.FS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
+}
+
+// addToWitness adds a line to the last file. Not done: a new file is due.
+func (s *Store) addToWitness(dir string, is witnesses, line []byte) (done bool, err error) {
+	fsys, ok := s.seams.FS.(vfs.Appender)
+	if !ok || len(is.files) == 0 || is.size+len(line) > fullWitness {
+		return false, nil
+	}
+	f, err := fsys.OpenAppend(filepath.Join(dir, is.files[len(is.files)-1]), false, 0)
+	if err != nil {
+		return false, nil //nolint:nilerr // it went, or is not to be written: a new one will do
+	}
+	if !is.whole {
+		line = append([]byte{'\n'}, line...) // a writer died, or is at work: no line of its own is lost to us
+	}
+	return true, errors.Join(vfs.WriteAll(f, line), f.Close())
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,17 +31,26 @@ func TestWitness(t *testing.T) {
 		t.Fatalf("witness %+v, %v", w, err)
 	}
 	dir := s.witnessDir("atlas")
-	if n := len(strings.Fields(names(t, dir))); n != keptWitnesses {
-		t.Errorf("%d witnesses are kept", n)
-	}
 	if info, err := os.Stat(dir); err != nil || modesTell && info.Mode().Perm() != 0o700 {
 		t.Errorf("others may look: %v, %v", info.Mode(), err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, place{1, last.Page().Rev}.name()), nil, 0o600); err != nil {
+	file := filepath.Join(dir, names(t, dir))
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, whole[:len(whole)-20], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if w, err := e.open().Witness("atlas"); err != nil || w.Rev != last.Page().Rev-1 {
 		t.Errorf("with the last one torn: %+v, %v", w, err)
+	}
+	// What is added behind half a line is a line.
+	e.open().Remember("atlas", last)
+	for _, s := range []*Store{s, e.open()} {
+		if w, err := s.Witness("atlas"); err != nil || w.Rev != last.Page().Rev {
+			t.Errorf("added to what was torn: %+v, %v", w, err)
+		}
 	}
 	if err := errors.Join(os.RemoveAll(e.path()), os.MkdirAll(e.path("pages"), 0o700), os.WriteFile(e.path("pages", first.name()), kept, 0o600)); err != nil {
 		t.Fatal(err)
@@ -54,6 +64,73 @@ func TestWitness(t *testing.T) {
 	create := grant.Create{Meta: e.meta(grant.Operator("olga"))}
 	if _, _, err := e.open().Do(t.Context(), grant.Request{Command: create}); grant.CodeOf(err) != grant.CodeLockMissing {
 		t.Errorf("created anew what was lost: %v", err)
+	}
+}
+
+// TestWitnessFiles: of many pages a few short files stay, and no witness falls on the way: neither for those who had
+// read them, nor for others.
+func TestWitnessFiles(t *testing.T) {
+	e := newEstate(t)
+	stores := []*Store{e.open(), e.open()}
+	rev := e.do(stores[0], e.petition("anna"))
+	began := map[string]bool{}
+	for i := range 100 {
+		rev = e.do(stores[i%2], grant.Touch{Meta: e.meta(grant.Agent("anna"))})
+		for _, s := range append(stores, e.open()) {
+			if w, err := s.Witness("atlas"); err != nil || w.Rev != rev.Page().Rev || w.Hash != rev.Hash() {
+				t.Fatalf("at revision %d: %+v, %v", rev.Page().Rev, w, err)
+			}
+		}
+		for _, name := range strings.Fields(names(t, stores[0].witnessDir("atlas"))) {
+			began[name] = true
+			info, err := os.Stat(filepath.Join(stores[0].witnessDir("atlas"), name))
+			if err != nil || info.Size() > fullWitness {
+				t.Fatalf("%s: %v, %v", name, info.Size(), err)
+			}
+		}
+	}
+	if n := len(strings.Fields(names(t, stores[0].witnessDir("atlas")))); n != keptWitnesses || len(began) <= keptWitnesses {
+		t.Errorf("%d witness files are kept of %d", n, len(began))
+	}
+	// The last file goes: the one before it still tells.
+	files := strings.Fields(names(t, stores[0].witnessDir("atlas")))
+	if err := os.WriteFile(filepath.Join(stores[0].witnessDir("atlas"), files[1]), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := parsePlace(files[1])
+	for _, s := range append(stores, e.open()) {
+		if w, err := s.Witness("atlas"); err != nil || w.Rev != p.rev-1 {
+			t.Errorf("without the last file, which began with revision %d: %+v, %v", p.rev, w, err)
+		}
+	}
+}
+
+// TestWitnessOnePerPage: the witnesses of earlier versions, a file for each page, are read and gone on from.
+func TestWitnessOnePerPage(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	var rev grant.Revision
+	dir := s.witnessDir("atlas")
+	for i := range 3 {
+		rev = e.do(s, e.petition(fmt.Sprint("agent", i)))
+	}
+	data, err := os.ReadFile(filepath.Join(dir, names(t, dir)))
+	if err = errors.Join(err, os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
+	for i, line := range lines[2:] {
+		name := place{1, int64(i + 3)}.name()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.TrimSuffix(line, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w, err := e.open().Witness("atlas"); err != nil || w.Rev != rev.Page().Rev {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	rev = e.do(e.open(), e.petition("later"))
+	if w, err := e.open().Witness("atlas"); err != nil || w.Rev != rev.Page().Rev {
+		t.Fatalf("%+v, %v", w, err)
 	}
 }
 
@@ -89,5 +166,86 @@ func TestRestoreUnderARunningProcess(t *testing.T) {
 	}
 	if is, err := e.open().Read(t.Context(), "atlas", grant.Ref{Epoch: 2, Rev: 42}); err != nil || is.Hash() != rev.Hash() {
 		t.Errorf("the epoch's first page: %v", err)
+	}
+}
+
+// A page that is missing where the head is looked for is a block, and a restore goes on above all that is left.
+func TestGapBlocks(t *testing.T) {
+	e := newEstate(t)
+	for i := range 5 {
+		e.do(e.open(), e.petition(fmt.Sprint("agent", i)))
+	}
+	if err := os.Remove(e.path("pages", place{1, 4}.name())); err != nil {
+		t.Fatal(err)
+	}
+	var blocked *BlockError
+	if _, err := e.open().Head(t.Context(), "atlas"); !errors.As(err, &blocked) || !strings.Contains(err.Error(), place{1, 4}.name()) {
+		t.Fatalf("with a gap: %v", err)
+	}
+	rev, _, err := e.open().Restore(t.Context(), grant.Restore{Meta: e.meta(grant.Operator("olga")), Reason: "a page is missing"})
+	if err != nil || rev.Page().Epoch != 2 || rev.Page().Rev <= 6 {
+		t.Fatalf("restored: %v, %v", rev.Ref(), err)
+	}
+	e.do(e.open(), e.petition("later"))
+}
+
+// Another process of the user goes on between this one's look at the head and its look at the witness: no rollback.
+func TestWitnessOfAnotherProcess(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	e.do(s, e.petition("anna"))
+	stale, err := s.Head(t.Context(), "atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.do(e.open(), e.petition("ben"))
+	b, err := s.box("atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := e.petition("carl")
+	env, err := s.env(t.Context(), b, cmd, stale, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := grant.Apply(stale, cmd, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Swap(t.Context(), stale.Ref(), next); !errors.Is(err, grant.ErrConflict) {
+		t.Errorf("a swap on the old head: %v", err)
+	}
+}
+
+// Many processes of one user, each with the others' witness: all go through.
+func TestWitnessAmongProcesses(t *testing.T) {
+	e := newEstate(t)
+	const n, each = 4, 10
+	var stores []*Store
+	var cmds [][]grant.Touch
+	for i := range n {
+		who := fmt.Sprint("agent", i)
+		e.do(e.open(), e.petition(who))
+		stores, cmds = append(stores, e.open()), append(cmds, nil)
+		for range each {
+			cmds[i] = append(cmds[i], grant.Touch{Meta: e.meta(grant.Agent(who))})
+		}
+	}
+	errs := make(chan error)
+	for i := range n {
+		go func() {
+			var err error
+			for _, cmd := range cmds[i] {
+				if _, _, derr := stores[i].Do(context.Background(), grant.Request{Command: cmd}); err == nil {
+					err = derr
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -19,7 +19,7 @@ func (c *Client) Acquire(ctx context.Context, container, id string) (x *local.Se
 	if err != nil {
 		return nil, r, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer release()
 	all, err := c.Store.Sessions(container)
 	if err != nil {
 		return nil, r, err

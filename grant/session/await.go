@@ -58,19 +58,19 @@ func (w *waiter) acquire(ctx context.Context) (*local.Session, Result, error) {
 		if err == nil {
 			return x, r, nil
 		}
-		if ctx.Err() != nil {
-			return nil, r, w.ended()
+		joined := false
+		if ctx.Err() == nil {
+			joined, err = w.stay(ctx, err)
 		}
-		joined, err := w.stay(ctx, err)
 		if err == nil {
 			err = w.wait(ctx, joined)
 		}
 		switch {
 		case err == nil && w.patience.Err() == nil:
-		case w.patience.Err() != nil:
+		case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 			return nil, r, w.ended()
 		default:
-			return nil, r, err
+			return nil, r, err // what went wrong is itself, also when time is up
 		}
 	}
 }

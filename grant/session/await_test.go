@@ -120,12 +120,24 @@ func TestAwaitTriesOnce(t *testing.T) {
 	}
 }
 
+// What goes wrong is said as itself, also when there was no time to wait.
+func TestAwaitFails(t *testing.T) {
+	p := newPlace(t)
+	full := errors.New("no space left")
+	for _, most := range []time.Duration{0, time.Hour} {
+		_, _, err := (&Client{Store: &failing{Store: p.store(), err: full}, Agent: "ada"}).Await(t.Context(), container, most, func(Waiting) {})
+		if !errors.Is(err, full) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v: %v", most, err)
+		}
+	}
+}
+
 // Nobody waits for a grant of one's own.
 func TestAwaitOwn(t *testing.T) {
 	p := newPlace(t)
 	p.acquire("ada")
 	_, _, err := p.client("ada").Await(t.Context(), container, time.Hour, func(Waiting) { t.Error("it waits") })
-	refused(t, err, grant.CodeHeld)
+	wants(t, err, grant.CodeHeld)
 	if len(p.head().Queue) != 0 {
 		t.Error("it queues")
 	}

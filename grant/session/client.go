@@ -26,8 +26,8 @@ type Store interface {
 	// Witness is the highest that the user has ever seen of a container.
 	Witness(container string) (grant.Witness, error)
 
-	// Guard keeps other acquires of the agent away; what follows is of package local.
-	Guard(ctx context.Context, container, agent string) (release func() error, err error)
+	// Guard keeps the agent's other commands away; what follows is of package local.
+	Guard(ctx context.Context, container, agent string) (release func(), err error)
 	NewSession(container, agent, nonce string, base grant.Ref) (*local.Session, error)
 	OpenSession(path string) (*local.Session, error)
 	Sessions(container string) ([]*local.Session, error)
@@ -56,10 +56,12 @@ type Result struct {
 	// Earlier is set when another attempt of the same kind, whose answer was lost, is found to have succeeded
 	// before this one.
 	Earlier *grant.Revision
+
+	nonce string // that it was tried with
 }
 
-// nonce is id, or a fresh one.
-func nonce(id string) string {
+// Nonce is id, or a fresh one.
+func Nonce(id string) string {
 	if id != "" {
 		return id
 	}
@@ -69,11 +71,11 @@ func nonce(id string) string {
 }
 
 func (c *Client) agent(container, id string) grant.Meta {
-	return grant.Meta{Container: container, Nonce: nonce(id), By: grant.Agent(c.Agent)}
+	return grant.Meta{Container: container, Nonce: Nonce(id), By: grant.Agent(c.Agent)}
 }
 
 func (c *Client) operator(container, id string) grant.Meta {
-	return grant.Meta{Container: container, Nonce: nonce(id), By: grant.Operator(c.Operator)}
+	return grant.Meta{Container: container, Nonce: Nonce(id), By: grant.Operator(c.Operator)}
 }
 
 // do carries out a command that needs no session. With an id of the caller's it may have been done before.
@@ -85,6 +87,9 @@ func (c *Client) do(ctx context.Context, cmd grant.Command, id string) (Result, 
 // Create makes a container. id may be empty, here and in what follows: with one, a repetition of the same
 // command returns the first result.
 func (c *Client) Create(ctx context.Context, container, id string, p grant.Params) (Result, error) {
+	if err := grant.CheckParams(p); err != nil {
+		return Result{}, err
+	}
 	meta := c.agent(container, id)
 	if c.Operator != "" {
 		meta = c.operator(container, id)
@@ -118,15 +123,16 @@ func (c *Client) Restore(ctx context.Context, container, id, reason string) (r R
 // Head is the container's last revision. One that is older than what the user has seen before is no more
 // believed by who looks than by who writes: ErrRollback.
 func (c *Client) Head(ctx context.Context, container string) (grant.Revision, error) {
+	// The witness first: others may see more while a head is read.
+	w, err := c.Store.Witness(container)
+	if err != nil {
+		return grant.Revision{}, err
+	}
 	head, err := c.Store.Head(ctx, container)
 	if err != nil {
 		return head, err
 	}
-	w, err := c.Store.Witness(container)
-	if err == nil {
-		err = grant.CheckWitness(head, w)
-	}
-	if err != nil {
+	if err := grant.CheckWitness(head, w); err != nil {
 		return grant.Revision{}, fmt.Errorf("container %s: %w", display.Text(container), err)
 	}
 	return head, nil

@@ -10,13 +10,26 @@ import (
 
 // Heartbeat extends the session's grant. It leaves nothing to be settled: one too many does no harm.
 func (c *Client) Heartbeat(ctx context.Context, x *local.Session, id string) (Result, error) {
-	meta := grant.Meta{Container: x.Container, Nonce: nonce(id), By: grant.Agent(x.Agent)}
+	meta := grant.Meta{Container: x.Container, Nonce: Nonce(id), By: grant.Agent(x.Agent)}
 	since := grant.Ref{}
 	if id != "" {
 		since = x.Base
 	}
 	rev, replayed, err := c.Store.Do(ctx, grant.Request{Command: grant.Heartbeat{Meta: meta, Session: x.Proof()}, Since: since})
-	return Result{Revision: rev, Replayed: replayed}, err
+	return Result{Revision: rev, Replayed: replayed}, c.explain(ctx, err)
+}
+
+// explain adds to a refusal how the grant ended that the command came with, when that is further back than the
+// page remembers.
+func (c *Client) explain(ctx context.Context, err error) error {
+	var r *grant.Refusal
+	if !errors.As(err, &r) || r.Ended != nil || r.Yours == 0 || r.Yours >= r.Grant {
+		return err
+	}
+	if end, ferr := grant.FindEnd(ctx, c.Store, r.Container, r.Yours); ferr == nil {
+		r.Ended = end
+	}
+	return err
 }
 
 // LeaseIDs gives the grant a range of identifiers: the last lease of the result's page.
@@ -37,6 +50,13 @@ func (c *Client) AssignBlock(ctx context.Context, x *local.Session, id, worker, 
 func (c *Client) CloseBlock(ctx context.Context, x *local.Session, id string, block int64, reason string) (Result, error) {
 	return c.holder(ctx, x, grant.OpCloseBlock, id, func(m grant.Meta) grant.Command {
 		return grant.CloseBlock{Meta: m, Session: x.Proof(), Block: block, Reason: reason}
+	})
+}
+
+// Resolve says what became of a fenced command whose end nobody saw.
+func (c *Client) Resolve(ctx context.Context, x *local.Session, id, of string, done bool, reason string) (Result, error) {
+	return c.holder(ctx, x, grant.OpResolve, id, func(m grant.Meta) grant.Command {
+		return grant.Resolve{Meta: m, Session: x.Proof(), ID: of, Done: done, Reason: reason}
 	})
 }
 
@@ -70,9 +90,19 @@ func (c *Client) Released(ctx context.Context, container, id string) (Result, bo
 	return Result{Revision: rev, Replayed: true}, true, nil
 }
 
-// holder carries out a command that must not be done twice. Its nonce is on disk before the first try; an
-// earlier attempt of its kind that nobody has settled is looked for first.
-func (c *Client) holder(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (Result, error) {
+// holder carries out a command that must not be done twice, while no other of the agent's is under way.
+func (c *Client) holder(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (r Result, err error) {
+	release, err := c.Store.Guard(ctx, x.Container, x.Agent)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	return c.guarded(ctx, x, op, id, build)
+}
+
+// guarded carries it out behind the guard. Its nonce is on disk before the first try; an earlier attempt of its
+// kind that nobody has settled is looked for first: whoever made it is dead.
+func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (Result, error) {
 	meta := grant.Meta{Container: x.Container, By: grant.Agent(x.Agent)}
 	head, err := c.Store.Head(ctx, x.Container)
 	if err != nil {
@@ -99,9 +129,9 @@ func (c *Client) holder(ctx context.Context, x *local.Session, op grant.Op, id s
 	}
 	meta.Nonce = a.Nonce
 	rev, replayed, err := c.Store.Do(ctx, grant.Request{Command: build(meta), Since: since})
-	r := Result{Revision: rev, Replayed: replayed, Earlier: earlier}
+	r := Result{Revision: rev, Replayed: replayed, Earlier: earlier, nonce: meta.Nonce}
 	if err == nil || isRefusal(err) {
-		err = errors.Join(err, c.Store.Settle(a))
+		err = errors.Join(c.explain(ctx, err), c.Store.Settle(a))
 	}
 	return r, err
 }

@@ -1,24 +1,26 @@
 package session
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/grant/local"
+	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/register"
 )
 
-// Landing is what to land: files, or a reason why there is nothing.
+// Landing is what to land: a tree, a manifest of artifacts that are stored already, or a reason why there is nothing.
 type Landing struct {
-	Files []string // paths
-	Empty string
-	Note  string
-	IDs   []grant.Range
-	Keep  []int64 // leases
+	Tree     *register.Tree
+	Manifest *register.Manifest
+	Empty    string
+	Note     string
+	IDs      []grant.Range
+	Keep     []int64 // leases
 	// Base is the register's head that the work was based on; nil: the present one, which nobody else moves
 	// while the grant lasts.
 	Base *grant.Digest
@@ -28,70 +30,61 @@ type Landing struct {
 // Landed is a landing that is in the register.
 type Landed struct {
 	Result
-	Manifest Manifest
-	SHA256   grant.Digest // of the manifest
+	Receipt register.Receipt
 }
 
-// RefusedLanding is a landing that was refused because its grant is not the live one. What it was made of is
-// kept: nothing in it reached the register.
-type RefusedLanding struct {
-	*grant.Refusal
-	// Kept is the document in quarantine that has it all; empty when Err says why it could not be kept.
-	Kept grant.Digest
-	Err  error
-}
-
-func (e *RefusedLanding) Unwrap() []error {
-	if e.Err == nil {
-		return []error{e.Refusal}
-	}
-	return []error{e.Refusal, e.Err}
-}
-
-// Land stores files and moves the register's head to them, under the agent's grant. path names the session's
-// file; empty: Find looks for it. A landing that comes too late is a *RefusedLanding.
+// Land stores what is to land and moves the register's head to it, under the agent's grant. path names the
+// session's file; empty: Find looks for it. A landing whose grant is not the live one is a *register.RefusedError,
+// and kept; so is one of an agent who never had a grant.
 func (c *Client) Land(ctx context.Context, container, path string, l Landing) (Landed, error) {
 	x, head, err := c.Find(ctx, grant.OpLand, container, path)
 	var none *grant.Refusal
 	if err != nil && !errors.As(err, &none) {
 		return Landed{}, err
 	}
-	all, why := artifacts(l.Files)
-	switch {
-	case why != "":
-	case len(all) > 0 && l.Empty != "":
-		why = "either files land, or a reason why there are none"
-	case len(all) == 0 && strings.TrimSpace(l.Empty) == "":
-		why = "nothing was named to land, and no reason given why"
+	if l.Manifest == nil && (l.Tree == nil || l.Tree.Len() == 0) && strings.TrimSpace(l.Empty) == "" {
+		return Landed{}, Refuse(head, grant.OpLand, grant.CodeBadInput, "nothing was named to land, and no reason given why", "grant land --help", "shows what it takes")
 	}
-	if why != "" {
-		return Landed{}, Refuse(head, grant.OpLand, grant.CodeBadInput, why, "grant land --help", "shows what it takes")
+	cmd := grant.Land{
+		Meta: grant.Meta{Container: container, Nonce: Nonce(l.ID), By: grant.Agent(c.Agent)}, Base: head.Page().Register.Head,
+		Empty: l.Empty, IDs: l.IDs, Keep: l.Keep, Note: l.Note,
 	}
-	out := Landed{Manifest: Manifest{V: 1, Empty: l.Empty, Note: l.Note}}
-	if out.SHA256, err = c.store(ctx, container, &out.Manifest, all); err != nil {
-		return Landed{}, fmt.Errorf("store what is to land: %w", err)
-	}
-	if none != nil {
-		return Landed{}, c.keep(ctx, none, &l, &out, c.Agent, 0)
-	}
-	base := head.Page().Register.Head
 	if l.Base != nil {
-		base = *l.Base
+		cmd.Base = *l.Base
 	}
-	out.Result, err = c.land(ctx, x, l, base, out.SHA256)
-	var r *grant.Refusal
-	if errors.As(err, &r) && r.Quarantined() {
-		return Landed{}, c.keep(ctx, r, &l, &out, x.Agent, x.Grant)
+	if x != nil {
+		cmd.By, cmd.Session = grant.Agent(x.Agent), x.Proof()
 	}
+	var out Landed
+	out.Receipt, err = register.Of(c.Store, container).LandBy(ctx, register.Landing{Command: cmd, Tree: l.Tree, Manifest: l.Manifest},
+		func(ctx context.Context, cmd grant.Land) (grant.Land, grant.Revision, bool, error) {
+			if none != nil {
+				return cmd, grant.Revision{}, false, none
+			}
+			r, err := c.land(ctx, x, cmd, l)
+			out.Result = r
+			if r.nonce != "" {
+				cmd.Nonce = r.nonce
+			}
+			return cmd, r.Revision, r.Replayed, err
+		})
 	return out, err
 }
 
-func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, manifest grant.Digest) (Result, error) {
+func (c *Client) land(ctx context.Context, x *local.Session, cmd grant.Land, l Landing) (r Result, err error) {
+	release, err := c.Store.Guard(ctx, x.Container, x.Agent)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
 	build := func(base grant.Digest) func(m grant.Meta) grant.Command {
 		return func(m grant.Meta) grant.Command {
-			return grant.Land{Meta: m, Session: x.Proof(), Base: base, Manifest: manifest, Empty: l.Empty, IDs: l.IDs, Keep: l.Keep, Note: l.Note}
+			again := cmd
+			again.Meta, again.Base = m, base
+			return again
 		}
 	}
+	base := cmd.Base
 	if l.Base == nil && l.ID == "" {
 		// An attempt whose answer was lost had an earlier base: it is the same landing all the same.
 		if found, err := c.lostLanding(ctx, x, build); found != nil || err != nil {
@@ -108,7 +101,7 @@ func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, ma
 			base = rev.Page().Landing.Base
 		}
 	}
-	return c.holder(ctx, x, grant.OpLand, l.ID, build(base))
+	return c.guarded(ctx, x, grant.OpLand, l.ID, build(base))
 }
 
 func deref(r *grant.Revision) grant.Revision {
@@ -143,82 +136,19 @@ func (c *Client) lostLanding(ctx context.Context, x *local.Session, build func(g
 	return nil, nil //nolint:nilnil // there is none: the caller goes on to land
 }
 
-// quarantined is the document of a refused landing.
-type quarantined struct {
-	Agent     string        `json:"agent"`
-	Code      grant.Code    `json:"code"`
-	Cause     string        `json:"cause"`
-	Container string        `json:"container"`
-	Current   currentGrant  `json:"current"`
-	Do        string        `json:"do"`
-	Ended     *grant.End    `json:"ended"` // how the grant ended that it came with
-	Files     []File        `json:"files"`
-	IDs       []grant.Range `json:"ids"`
-	Manifest  grant.Digest  `json:"manifest"`
-	RefusedAt grant.Time    `json:"refused_at"`
-	V         int           `json:"v"`
-	YourGrant int64         `json:"your_grant"` // 0: none
-}
-
-type currentGrant struct {
-	Grant  int64         `json:"grant"`
-	Holder *grant.Holder `json:"holder"`
-	Rev    int64         `json:"rev"`
-	State  grant.State   `json:"state"`
-}
-
-// keep copies what a refused landing was made of to the quarantine, with the refusal.
-func (c *Client) keep(ctx context.Context, r *grant.Refusal, l *Landing, out *Landed, agent string, yours int64) error {
-	refused := &RefusedLanding{Refusal: r}
-	refused.Kept, refused.Err = c.quarantine(ctx, r, l, out, agent, yours)
-	return refused
-}
-
-func (c *Client) quarantine(ctx context.Context, r *grant.Refusal, l *Landing, out *Landed, agent string, yours int64) (grant.Digest, error) {
-	copied := []grant.Digest{out.SHA256}
-	for _, f := range out.Manifest.Files {
-		copied = append(copied, f.SHA256)
+// ReadBack reads all that the grant's last landing is made of, as whoever uses it later will, and gives the
+// register's head that follows from it. What is missing or damaged is NOT_PUSHED.
+func (c *Client) ReadBack(ctx context.Context, head grant.Revision) (grant.Digest, error) {
+	p := head.Page()
+	back, err := register.Of(c.Store, p.Container).ReadBack(ctx, head)
+	if err == nil {
+		return back, nil
 	}
-	for _, d := range copied {
-		if err := c.copyToQuarantine(ctx, r.Container, d); err != nil {
-			return "", fmt.Errorf("keep the refused landing: %w", err)
+	for _, there := range []error{register.ErrMissing, register.ErrDamaged, register.ErrManifest, fs.ErrNotExist} {
+		if errors.Is(err, there) {
+			return "", errors.Join(Refuse(head, grant.OpRelease, grant.CodeNotPushed, "the landing cannot be read back: "+display.Text(err.Error()),
+				"grant land "+p.Container+" FILE…", "lands it again, and makes it whole"), err)
 		}
 	}
-	if r.Ended == nil && yours > 0 {
-		end, err := grant.FindEnd(ctx, c.Store, r.Container, yours)
-		if err != nil {
-			return "", err
-		}
-		r.Ended = end
-	}
-	now, err := c.Store.Now(ctx)
-	if err != nil {
-		return "", err
-	}
-	ids := l.IDs
-	if ids == nil {
-		ids = []grant.Range{}
-	}
-	text, err := json.Marshal(quarantined{
-		Agent: agent, Code: r.Code, Cause: r.Cause, Container: r.Container, Do: r.Hint, Ended: r.Ended,
-		Current: currentGrant{r.Grant, r.Holder, r.Rev, r.State},
-		Files:   out.Manifest.Files, IDs: ids, Manifest: out.SHA256, RefusedAt: now, V: 1, YourGrant: yours,
-	})
-	if err != nil {
-		return "", err
-	}
-	sum, _, err := c.Store.Put(ctx, r.Container, grant.KindQuarantine, bytes.NewReader(append(text, '\n')))
-	return sum, err
+	return "", fmt.Errorf("read back the landing: %w", err)
 }
-
-func (c *Client) copyToQuarantine(ctx context.Context, container string, d grant.Digest) error {
-	f, err := c.Store.Get(ctx, container, grant.KindArtifact, d)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // a failed close of what was only read loses nothing
-	_, _, err = c.Store.Put(ctx, container, grant.KindQuarantine, f)
-	return err
-}
-
-func isDamaged(err error) bool { return errors.Is(err, local.ErrBadObject) }

@@ -13,6 +13,7 @@ import (
 	"github.com/stile-lock/stile/grant/granttest"
 	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/internal/seam"
+	"github.com/stile-lock/stile/register"
 )
 
 const container = "atlas"
@@ -67,6 +68,18 @@ func (p *place) file(name, text string) string {
 	return path
 }
 
+// tree is one of files, under their last names.
+func (p *place) tree(files ...string) *register.Tree {
+	p.t.Helper()
+	tree := &register.Tree{}
+	for _, file := range files {
+		if err := tree.AddAs(filepath.Base(file), file); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return tree
+}
+
 func (p *place) acquire(agent string) *local.Session {
 	p.t.Helper()
 	x, _, err := p.client(agent).Acquire(p.t.Context(), container, "")
@@ -92,6 +105,11 @@ func refused(t *testing.T, err error, code grant.Code) *grant.Refusal {
 		t.Fatalf("got %v, want %s", err, code)
 	}
 	return r
+}
+
+func wants(t *testing.T, err error, code grant.Code) {
+	t.Helper()
+	_ = refused(t, err, code)
 }
 
 // lossy loses answers of whole commands: after they were done, or before.
@@ -125,16 +143,16 @@ func TestFromAcquireToRelease(t *testing.T) {
 		t.Fatalf("grant %d", x.Grant)
 	}
 	_, err := p.client("ada").Release(ctx, x, "")
-	refused(t, err, grant.CodeNotPushed)
+	wants(t, err, grant.CodeNotPushed)
 	r, err := p.client("ada").LeaseIDs(ctx, x, "", 5, 0, "")
 	if err != nil || len(r.Revision.Page().IDs.Leases) != 1 {
 		t.Fatal(r, err)
 	}
-	landed, err := p.client("ada").Land(ctx, container, "", Landing{Files: []string{p.file("a", "one"), p.file("b", "two")}, IDs: []grant.Range{{Lo: 2, Hi: 3}}, Note: "n"})
+	landed, err := p.client("ada").Land(ctx, container, "", Landing{Tree: p.tree(p.file("a", "one"), p.file("b", "two")), IDs: []grant.Range{{Lo: 2, Hi: 3}}, Note: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.head(); got.Register.Seq != 1 || got.Landing.SHA256 != landed.SHA256 || len(got.IDs.Free) != 2 {
+	if got := p.head(); got.Register.Seq != 1 || got.Landing.SHA256 != landed.Receipt.Manifest || len(got.IDs.Free) != 2 {
 		t.Errorf("page %+v", got)
 	}
 	found, _, err := p.client("ada").Find(ctx, grant.OpRelease, container, "")
@@ -146,24 +164,6 @@ func TestFromAcquireToRelease(t *testing.T) {
 	}
 	if _, err := os.Lstat(x.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the session is still there: %v", err)
-	}
-}
-
-// A manifest's bytes are a contract: they name what has landed.
-func TestManifestBytes(t *testing.T) {
-	m := &Manifest{V: 1, Note: "north <half>", Files: []File{{Name: "maps/a.svg", SHA256: grant.Digest(strings.Repeat("a", 64)), Size: 3}}}
-	want := `{"empty":"","files":[{"name":"maps/a.svg","sha256":"` + strings.Repeat("a", 64) + `","size":3}],"note":"north <half>","v":1}` + "\n"
-	got, err := m.encode()
-	if err != nil || string(got) != want {
-		t.Fatalf("%s, %v", got, err)
-	}
-	if back, err := parseManifest(got); err != nil || back.Files[0] != m.Files[0] {
-		t.Fatal(back, err)
-	}
-	for _, bad := range []string{"", "{}", want[:len(want)-2], want + " ", strings.Replace(want, `"v":1`, `"v":2`, 1), strings.Replace(want, `"v"`, `"w"`, 1)} {
-		if _, err := parseManifest([]byte(bad)); !errors.Is(err, errManifest) {
-			t.Errorf("%q: %v", bad, err)
-		}
 	}
 }
 
@@ -202,7 +202,7 @@ func TestAcquireFoundTooLate(t *testing.T) {
 	p.clock.Step(25 * time.Hour)
 	bob := p.acquire("bob")
 	_, _, err := p.client("ada").Acquire(t.Context(), container, "")
-	refused(t, err, grant.CodeHeld) // its lost grant has ended, and bob's lives
+	wants(t, err, grant.CodeHeld) // its lost grant has ended, and bob's lives
 	if bob.Grant != 2 || p.head().Grant != 2 {
 		t.Errorf("grant %d", p.head().Grant)
 	}
@@ -228,9 +228,9 @@ func TestIDs(t *testing.T) {
 		t.Fatal(second, err)
 	}
 	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Empty: "other", ID: "landing-1"})
-	refused(t, err, grant.CodeOpIDReused)
+	wants(t, err, grant.CodeOpIDReused)
 	_, _, err = p.client("bob").Acquire(t.Context(), container, "my-own-id")
-	refused(t, err, grant.CodeOpIDReused)
+	wants(t, err, grant.CodeOpIDReused)
 	if p.head().Register.Seq != 1 {
 		t.Errorf("%d landings", p.head().Register.Seq)
 	}
@@ -259,18 +259,18 @@ func TestLandingAnswerLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lose(Landing{Files: []string{a}}, lossy{after: 1})
-	got, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}})
+	lose(Landing{Tree: p.tree(a)}, lossy{after: 1})
+	got, err := p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a)})
 	if err != nil || !got.Replayed || p.head().Register.Seq != 1 {
 		t.Fatal(got, err, p.head().Register)
 	}
-	lose(Landing{Files: []string{a}}, lossy{before: 1})
-	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}})
+	lose(Landing{Tree: p.tree(a)}, lossy{before: 1})
+	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a)})
 	if err != nil || got.Replayed || p.head().Register.Seq != 2 {
 		t.Fatal(got, err, p.head().Register)
 	}
-	lose(Landing{Files: []string{a}, Note: "third"}, lossy{after: 1})
-	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}, Note: "fourth"})
+	lose(Landing{Tree: p.tree(a), Note: "third"}, lossy{after: 1})
+	got, err = p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a), Note: "fourth"})
 	if err != nil || got.Replayed || got.Earlier == nil || p.head().Register.Seq != 4 {
 		t.Fatal(got, err, p.head().Register)
 	}
@@ -325,107 +325,69 @@ func TestOneWinner(t *testing.T) {
 	}
 }
 
-// A landing after the grant's end is kept byte for byte, with how the grant ended, and the register stays.
-func TestLateLandingIsKept(t *testing.T) {
-	p := newPlace(t)
-	p.acquire("ada")
-	p.clock.Step(5 * time.Hour)
-	p.acquire("bob")
-	_, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{p.file("late", "precious")}})
-	r := refused(t, err, grant.CodeFenced)
-	var kept *RefusedLanding
-	if !errors.As(err, &kept) || kept.Err != nil || r.Ended == nil || r.Ended.How != grant.HowTakenOver {
-		t.Fatalf("%+v", err)
-	}
-	if p.head().Register.Seq != 0 {
-		t.Error("it landed")
-	}
-	text, err := p.client("ada").object(t.Context(), container, grant.KindQuarantine, kept.Kept)
-	if err != nil || !strings.Contains(string(text), `"how":"taken_over"`) || !strings.Contains(string(text), `"your_grant":1`) {
-		t.Fatalf("%s, %v", text, err)
-	}
-	all, err := p.store().Objects(t.Context(), container, grant.KindQuarantine)
-	if err != nil || len(all) != 3 { // the file, its manifest, and the refusal
-		t.Fatal(all, err)
-	}
-	found := false
-	for _, d := range all {
-		data, err := p.client("ada").object(t.Context(), container, grant.KindQuarantine, d)
-		found = found || err == nil && string(data) == "precious"
-	}
-	if !found {
-		t.Error("the file was not kept")
-	}
-	// Whoever has no session at all is refused as well, and its work is kept.
-	_, err = p.client("carl").Land(t.Context(), container, "", Landing{Empty: "none"})
-	refused(t, err, grant.CodeNotHolder)
-	if !errors.As(err, &kept) || kept.Kept == "" {
-		t.Errorf("not kept: %v", err)
-	}
-}
-
-// Nothing is released that cannot be read back.
-func TestReadBack(t *testing.T) {
+// Case 43: workers who share the lead's session take identifiers at once, with equal commands, and no two get
+// the same.
+func TestCase43WorkersOfOneSession(t *testing.T) {
 	p := newPlace(t)
 	x := p.acquire("ada")
-	landed, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{p.file("a", "one")}})
-	if err != nil {
-		t.Fatal(err)
+	got := make(chan grant.Lease, 8)
+	for range cap(got) {
+		c := p.client("ada")
+		go func() {
+			r, err := c.LeaseIDs(t.Context(), x, "", 3, 0, "w")
+			if err != nil {
+				t.Error(err)
+				got <- grant.Lease{}
+				return
+			}
+			leases := r.Revision.Page().IDs.Leases
+			got <- leases[len(leases)-1]
+		}()
 	}
-	name := filepath.Join(p.estate, "containers", container, "objects", "artifacts", string(landed.Manifest.Files[0].SHA256))
-	for what, damage := range map[string]func() error{
-		"damaged": func() error { return os.WriteFile(name, []byte("ONE"), 0o600) },
-		"gone":    func() error { return os.Remove(name) },
-	} {
-		if err := damage(); err != nil {
-			t.Fatal(err)
+	seen := map[int64]bool{}
+	for range cap(got) {
+		if l := <-got; seen[l.Lo] || l.Hi != l.Lo+2 {
+			t.Errorf("lease %+v", l)
+		} else {
+			seen[l.Lo] = true
 		}
-		_, err := p.client("ada").Release(t.Context(), x, "")
-		refused(t, err, grant.CodeNotPushed)
-		if p.head().State != grant.StateHeld {
-			t.Fatalf("%s: released", what)
-		}
-	}
-	if _, err := p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{filepath.Join(p.dir, "a")}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.client("ada").Release(t.Context(), x, ""); err != nil {
-		t.Error(err)
 	}
 }
 
-// What can never land is refused before anything is stored.
-func TestBadFiles(t *testing.T) {
+// What a process leaves that died over one of a session's files is in nobody's way.
+func TestTornFiles(t *testing.T) {
 	p := newPlace(t)
-	p.acquire("ada")
-	a := p.file("a", "one")
-	if err := os.Mkdir(filepath.Join(p.dir, "sub"), 0o700); err != nil {
+	x := p.acquire("ada")
+	base := strings.TrimSuffix(x.Path, ".session.json")
+	if err := os.WriteFile(base+"~landing-1.tried.json", []byte(`{"v":1,"op":"la`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other := p.file("sub/a", "two")
-	for name, l := range map[string]Landing{
-		"missing":    {Files: []string{filepath.Join(p.dir, "none")}},
-		"a folder":   {Files: []string{a, p.dir}},
-		"twice":      {Files: []string{a, a}},
-		"same name":  {Files: []string{a, other}},
-		"nothing":    {},
-		"both":       {Files: []string{a}, Empty: "none"},
-		"blank":      {Empty: "  "},
-		"ids empty":  {Empty: "none", IDs: []grant.Range{{Lo: 1, Hi: 1}}},
-		"odd reason": {Empty: "a\nb"},
-	} {
-		_, err := p.client("ada").Land(t.Context(), container, "", l)
-		if r := refused(t, err, grant.CodeBadInput); r.Holder == nil || r.Container != container {
-			t.Errorf("%s: %+v", name, r)
-		}
+	if err := os.Truncate(base+".granted.json", 3); err != nil {
+		t.Fatal(err)
 	}
-	all, err := p.store().Objects(t.Context(), container, grant.KindQuarantine)
-	if err != nil || len(all) != 0 || p.head().Register.Seq != 0 {
-		t.Error(all, err)
+	torn := filepath.Join(filepath.Dir(x.Path), "again-12.session.json")
+	if err := os.WriteFile(torn, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	base := grant.Digest(strings.Repeat("0", 64)) // from yesterday
-	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Files: []string{a}, Base: &base})
-	refused(t, err, grant.CodeRegisterMoved)
+	if _, err := p.client("ada").Land(t.Context(), container, "", Landing{Empty: "none"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(base+"~landing-1.tried.json", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := p.client("ada").Land(t.Context(), container, "", Landing{Empty: "none", ID: "landing-1"}); err != nil || r.Replayed || p.head().Register.Seq != 2 {
+		t.Fatal(r, err)
+	}
+	if _, err := p.client("ada").Release(t.Context(), x, ""); err != nil {
+		t.Fatal(err)
+	}
+	if x, _, err := p.client("ada").Acquire(t.Context(), container, "again-12"); err != nil || x.Grant != 2 {
+		t.Fatal(x, err)
+	}
+	left, err := filepath.Glob(base + "*")
+	if err != nil || len(left) != 0 {
+		t.Errorf("left: %q", left)
+	}
 }
 
 // A session is of one container and one agent.
@@ -436,11 +398,14 @@ func TestSessionOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := p.client("ada").Find(t.Context(), grant.OpLand, "other", x.Path)
-	refused(t, err, grant.CodeNotHolder)
+	wants(t, err, grant.CodeNotHolder)
 	_, _, err = p.client("bob").Find(t.Context(), grant.OpLand, container, x.Path)
-	refused(t, err, grant.CodeNotHolder)
+	wants(t, err, grant.CodeNotHolder)
 	_, _, err = p.client("ada").Acquire(t.Context(), "other", "")
-	refused(t, err, grant.CodeNested)
+	wants(t, err, grant.CodeNested)
+	if all, err := p.store().Sessions("other"); err != nil || len(all) != 0 {
+		t.Errorf("a session is left that was refused: %d, %v", len(all), err)
+	}
 	if found, _, err := p.client("").Find(t.Context(), grant.OpLand, container, x.Path); err != nil || found.Agent != "ada" {
 		t.Error(found, err)
 	}

@@ -141,7 +141,11 @@ func openIn(in *os.Root, name, path string, create bool) (*os.Root, error) {
 	is, err := in.Lstat(name)
 	if create && errors.Is(err, fs.ErrNotExist) {
 		if err = in.Mkdir(name, 0o777); err == nil || errors.Is(err, fs.ErrExist) {
-			is, err = in.Lstat(name)
+			// What is synced in a folder is lost with it, if its own name is not on disk.
+			dir := filepath.Dir(path)
+			if err = vfs.Folder(in, dir).SyncDir(dir); err == nil {
+				is, err = in.Lstat(name)
+			}
 		}
 	}
 	switch {

@@ -147,7 +147,7 @@ func (x *Explorer) lives(s *state, asker int, o op) proc.Judgement {
 		if a.pid != o.holder.PID || a.ns != me.ns || s.isDead(i) {
 			continue
 		}
-		if o.hasID && o.id.StartTime != a.born {
+		if o.hasID && o.id.StartTime != 0 && o.id.StartTime != a.born { // a name does not say it
 			return proc.Judgement{Verdict: proc.Dead, Reason: proc.PIDReused}
 		}
 		return proc.Judgement{Verdict: proc.Alive, Reason: proc.Running}

@@ -30,20 +30,20 @@ var layers = []struct {
 	{"grant", 5, "the pure state machine of a container"},
 	{"record", 6, "a file changed under a hold of either lock"},
 	{"grant/local", 6, "the embedded store"},
-	{"grant/session", 7, "an agent's commands, from one process to the next"},
+	{"grant/session", 8, "an agent's commands, from one process to the next"},
 	{"dispatch", 7, "an estate, its log and board"},
 	{"register", 7, "what has landed"},
 	{"grant/http", 7, "the store over HTTP: comes with the service, and nothing below may link HTTP"},
-	{"internal/service", 8, "handlers and dashboard"},
-	{"cmd", 9, "the programs: nothing imports them"},
+	{"internal/service", 9, "handlers and dashboard"},
+	{"cmd", 10, "the programs: nothing imports them"},
 
 	// Only tests import these, so they may see all that is below the programs.
 	{"internal/vfs/vfstest", 2, "tests only: the crashable file system"},
 	{"grant/granttest", 6, "tests only: what every store must pass"},
 	{"internal/explore", 8, "tests only: the schedule explorer"},
-	{"internal/repo", 10, "tests only"},
-	{"internal/testsum", 10, "the test runner"},
-	{"tests", 10, "tests only"},
+	{"internal/repo", 11, "tests only"},
+	{"internal/testsum", 11, "the test runner"},
+	{"tests", 11, "tests only"},
 }
 
 // testsOnly may be imported by tests and by each other, by nothing that ships.

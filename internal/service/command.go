@@ -223,7 +223,11 @@ func (s *Server) carryOut(ctx context.Context, req *request) (rev grant.Revision
 		}
 	case grant.Release:
 		if cmd.ReadBack == "" {
-			if cmd.ReadBack, err = reg.ReadBack(ctx); err != nil {
+			head, err := s.store.Head(ctx, name)
+			if err != nil {
+				return rev, false, "", err
+			}
+			if cmd.ReadBack, err = reg.ReadBack(ctx, head); err != nil {
 				return rev, false, "", err
 			}
 			req.do.Command = cmd

@@ -95,6 +95,18 @@ func (j *Judge) Dead(n format.Name) bool {
 	return dead
 }
 
+// Corpse reports whether the owner in a name has ended and only waits for its parent. Dead goes by the
+// probe, which a corpse answers; to see one costs more, so only who is kept waiting by a name asks. A name
+// does not say when its owner began: if the corpse is another's, that owner is gone as well.
+func (j *Judge) Corpse(n format.Name) bool {
+	self := j.s.Process.Self()
+	if n.InContent || n.PID == self.PID || self.Proc == nil || self.Proc.PidNS == 0 || !j.s.Process.Owns(n.Tag) {
+		return false
+	}
+	here := &proc.ID{PidNS: self.Proc.PidNS}
+	return j.s.Judge(proc.Holder{PID: n.PID, Host: self.Host, Proc: here}, j.near).Verdict == proc.Dead
+}
+
 // deadByContent judges a claim of an earlier build, whose content is that of the lock it was made for.
 func (j *Judge) deadByContent(name string) bool {
 	f, err := j.s.FS.Open(name)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// volume is a file system that the lock file's tests are run on, for real.
+// volume is a file system that tests of other packages are run on, for real.
 type volume struct {
 	name  string
 	kind  int64 // as statfs says it
@@ -96,23 +96,66 @@ func (v volume) mounted(t *testing.T) string {
 	return dir
 }
 
-// TestLockFileOnRealVolumes runs the lock file's matrix, the eight writers among it, and what else goes by
-// what a file system does, on file systems of both classes.
-func TestLockFileOnRealVolumes(t *testing.T) {
+// onVolumes is what is run on volumes.
+var onVolumes = []struct {
+	pkg string
+	run string
+	// without is left out where there are no hard links; nor are there symbolic links, FIFOs, sparse files or modes
+	// there. Of these, go test takes the first that fits a part of the name: whole tests stand first.
+	without string
+}{
+	{
+		"lockfile", "^(TestMatrix|TestCase.*|TestOwnLockComesBack|TestReleaseFails|TestLossIsForGood|TestStale)$",
+		"^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$|/^hard_links$|/./^hard_links$",
+	},
+	// What is left out runs in memory, or goes over time that matters elsewhere only.
+	{
+		"grant/local",
+		"^(TestStore|TestHistories|TestOddPages|TestNewerPage|TestDamagedObject|TestPendingFolderMissing|TestGapBlocks|" +
+			"TestRestoreUnderARunningProcess|TestWitness.*|TestInLine|TestLine.*|TestSession|TestAttempt|TestFence.*|TestNested.*)$",
+		"/^hard_links$",
+	},
+}
+
+// TestOnRealVolumes runs the lock file's matrix, the eight writers among it, the local store's conformance and
+// histories, and what else goes by what a file system does, on file systems of both classes.
+func TestOnRealVolumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: no file systems are made")
 	}
-	binary := lockfileTests(t)
+	for _, what := range onVolumes {
+		binary := testsOf(t, what.pkg)
+		for _, v := range volumes {
+			t.Run(what.pkg+"/"+v.name, func(t *testing.T) {
+				dir := v.mounted(t)
+				args := []string{"-test.run=" + what.run}
+				if !v.links {
+					args = append(args, "-test.skip="+what.without)
+				}
+				events, rest, err := runOn(t, binary, what.pkg, dir, args...)
+				replay(t, "on "+v.name, events)
+				if err != nil && !t.Failed() {
+					t.Errorf("the test binary ends with %v, though no test of it failed", err)
+				}
+				if t.Failed() {
+					t.Logf("besides its tests' output:\n%s", rest)
+				}
+			})
+		}
+	}
+}
+
+// TestDispatchOnRealVolumes runs what the tool shows of the matrix, and its death at every call, on the same
+// file systems.
+func TestDispatchOnRealVolumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: no file systems are made")
+	}
+	binary := testsOf(t, "cmd/stile")
 	for _, v := range volumes {
 		t.Run(v.name, func(t *testing.T) {
-			dir := v.mounted(t)
-			args := []string{"-test.run=^(TestMatrix|TestCase.*|TestOwnLockComesBack|TestReleaseFails|TestLossIsForGood|TestStale)$"}
-			if !v.links {
-				// Nor are there symbolic links, FIFOs or sparse files. Of these, go test takes the first that fits
-				// a part of the name: whole tests stand first.
-				args = append(args, "-test.skip=^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$|/^hard_links$|/./^hard_links$")
-			}
-			events, rest, err := runOn(t, binary, dir, args...)
+			skip := map[bool]string{true: "-test.skip=/./^no_hard_links$|/^no_hard_links$", false: "-test.skip=/./^hard_links$|/^hard_links$"}
+			events, rest, err := runOn(t, binary, "cmd/stile", v.mounted(t), "-test.run=^(TestDispatchCells|TestDispatchKilledAtEveryCall)$", skip[v.links])
 			replay(t, "on "+v.name, events)
 			if err != nil && !t.Failed() {
 				t.Errorf("the test binary ends with %v, though no test of it failed", err)
@@ -127,33 +170,36 @@ func TestLockFileOnRealVolumes(t *testing.T) {
 // TestVolumeIsUsed: the tests do run where they are told to. In a folder that is not there they fail.
 func TestVolumeIsUsed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("short: the lock file's tests are not built once more")
+		t.Skip("short: the tests are not built once more")
 	}
-	events, _, err := runOn(t, lockfileTests(t), filepath.Join(t.TempDir(), "none"), "-test.run=^TestMatrix$/^free$")
-	if r := results(events).child("TestMatrix"); err == nil || r.verdict() != "fail" {
-		t.Errorf("in a folder that is not there: %s, %v", r.verdict(), err)
+	for pkg, run := range map[string][2]string{"lockfile": {"TestMatrix", "free"}, "grant/local": {"TestNewerPage", ""}} {
+		filter := "-test.run=^" + run[0] + "$/^" + run[1]
+		events, _, err := runOn(t, testsOf(t, pkg), pkg, filepath.Join(t.TempDir(), "none"), filter)
+		if r := results(events).child(run[0]); err == nil || r.verdict() != "fail" {
+			t.Errorf("%s in a folder that is not there: %s, %v", pkg, r.verdict(), err)
+		}
 	}
 }
 
-// lockfileTests builds the tests of the lock file.
-func lockfileTests(t *testing.T) (binary string) {
+// testsOf builds the tests of a package.
+func testsOf(t *testing.T, pkg string) (binary string) {
 	t.Helper()
-	binary = filepath.Join(t.TempDir(), "lockfile.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "./lockfile")
+	binary = filepath.Join(t.TempDir(), filepath.Base(pkg)+".test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "./"+pkg)
 	build.Dir = filepath.Dir(goEnv(t, "GOMOD"))
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the lock file's tests: %v\n%s", err, out)
+		t.Fatalf("build the tests of %s: %v\n%s", pkg, err, out)
 	}
 	return binary
 }
 
-// runOn runs the lock file's tests on the volume at dir, and returns their events and what was printed
+// runOn runs a package's tests, in its folder, on the volume at dir, and returns their events and what was printed
 // outside any test.
-func runOn(t *testing.T, binary, dir string, args ...string) ([]testEvent, string, error) {
+func runOn(t *testing.T, binary, pkg, dir string, args ...string) ([]testEvent, string, error) {
 	t.Helper()
 	args = append([]string{"tool", "test2json", binary, "-test.v=test2json", "-test.timeout=2m"}, args...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = filepath.Join(filepath.Dir(goEnv(t, "GOMOD")), "lockfile")
+	cmd.Dir = filepath.Join(filepath.Dir(goEnv(t, "GOMOD")), filepath.FromSlash(pkg))
 	cmd.Env = append(os.Environ(), "STILE_TEST_DIR="+dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
