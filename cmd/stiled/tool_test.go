@@ -84,6 +84,9 @@ func TestToolThroughService(t *testing.T) {
 	has(x.run(0, as("bob"), "grant", "run", "atlas", "--", x.path, "grant", "land", "atlas", "--empty", "nothing to do"), "number 2")
 	has(x.run(0, as("bob"), "grant", "history", "atlas"), "acquire", "release")
 	has(x.run(0, as("bob"), "grant", "status", "atlas", "--badge"), "free")
+	has(x.run(0, as("bob"), "register", "log", "atlas"), "ada", "bob")
+	has(x.run(0, as("bob"), "register", "cat", "atlas", "map.svg"), "<svg/>")
+	has(x.run(0, as("bob"), "register", "refused", "atlas"), "ada")
 	// The estate's own flag is stronger, and shows the same.
 	has(x.run(0, as("bob"), "grant", "status", "atlas", "--badge", "--estate", e.dir), "free")
 	// Not as another, and not without a token.
