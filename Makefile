@@ -15,12 +15,12 @@ help: ## list the targets
 demo: build ## build stile and watch what a grant does (bin/stile demo locks: the locks)
 	bin/stile demo
 
-build: ## bin/stile
-	$(BUILD) ./cmd/stile
+build: ## bin/stile and bin/stiled
+	$(BUILD) ./cmd/stile ./cmd/stiled
 
 test: bin/testsum ## set up what the tests need, and run them
 	@scripts/setup-tests
-	@bin/testsum -also bench -- $(TESTFLAGS) ./...
+	@bin/testsum -also bench -also tests/browser -- $(TESTFLAGS) ./...
 
 # Short: the detector sees this process only, and the long tests spend their time in others. Without the
 # setting each of the many processes that the tests start would wait a second at its end.
@@ -41,7 +41,7 @@ bench-quick: ## the same with few rounds: shows that it runs
 
 nightly: bin/testsum ## the tests with their long variants: an hour or so
 	@scripts/setup-tests
-	@STILE_NIGHTLY=1 bin/testsum -also bench -- -count=1 -timeout=2h ./...
+	@STILE_NIGHTLY=1 bin/testsum -also bench -also tests/browser -- -count=1 -timeout=2h ./...
 
 ci: ## all that a change must pass
 	@.ci/run

@@ -14,6 +14,9 @@ type Request struct {
 	// for that attempt in what came after. The zero Ref: the nonce is fresh. Anywhere: look everywhere.
 	Since    Ref
 	Anywhere bool
+	// Check, if not nil, is asked before each evaluation, once the nonce was looked for: its error is the result, and
+	// nothing is changed. The head that it is given is the one that the command is evaluated on.
+	Check func(head Revision) error
 	// Env is asked before each evaluation, with the head that it is for.
 	Env func(ctx context.Context, head Revision) (Env, error)
 }
@@ -54,6 +57,11 @@ func Do(ctx context.Context, s Store, r Request) (rev Revision, replayed bool, e
 					return Revision{}, false, r
 				}
 				return found, true, nil
+			}
+		}
+		if r.Check != nil {
+			if err := r.Check(head); err != nil {
+				return Revision{}, false, unresolved(lost, err)
 			}
 		}
 		env := Env{}

@@ -65,6 +65,9 @@ func classify(err error) *failure {
 	if errors.As(err, &f) {
 		return f
 	}
+	if f := classifyServer(err); f != nil {
+		return f
+	}
 	var unrecorded *register.UnrecordedError
 	if errors.As(err, &unrecorded) {
 		return &failure{exit: exitIO, code: "unrecorded", hint: "to all others the command is in doubt, until --resolve says what became of it", err: err}

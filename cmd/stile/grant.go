@@ -151,6 +151,9 @@ func (f *grantFlags) sessionPath() string {
 
 // open finds the estate and opens its containers.
 func (f *grantFlags) open() (*session.Client, error) {
+	if server := os.Getenv(serverVariable); server != "" && f.estate == "" {
+		return openServer(server, f.json)
+	}
 	e, err := estate.Open(estateOptions(f.estate, ""))
 	if err != nil {
 		return nil, err
