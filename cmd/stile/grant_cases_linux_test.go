@@ -163,6 +163,36 @@ func TestGrantRunKilled(t *testing.T) {
 	must0(t, dir, "grant", "acquire", "atlas", "--agent", "bob")
 }
 
+// A run takes up its agent's grant again after a crash: not while the command of the killed run lives, and then
+// under the same number.
+func TestGrantRunTakenUp(t *testing.T) {
+	dir := atlas(t)
+	r := start(t, dir, "stile", "grant", "run", "atlas", "--agent", "ada", "--", "sh", "-c", "stile "+childVerb+" hold; : >ended")
+	r.line("in")
+	_ = r.cmd.Process.Kill()
+	_, _ = r.cmd.Process.Wait()
+	again := []string{"grant", "run", "-n", "atlas", "--agent", "ada", "--", "sh", "-c", "stile grant land atlas --empty none && echo $STILE_GRANT"}
+	if code, said := stileExit(t, dir, again...); code != exitHeld || !strings.Contains(said, "HELD: a command runs under ada's grant 1 already") {
+		t.Errorf("beside the first command: exit code %d: %s", code, said)
+	}
+	if got := prints(t, dir, "grant", "history", "atlas", "--json"); strings.Contains(got, `"op":"heartbeat"`) {
+		t.Errorf("what was refused has changed something: %s", got)
+	}
+	_ = r.in.Close() // the first command ends, and with it its hold
+	until(t, "the first command has ended", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "ended"))
+		return err == nil
+	})
+	until(t, "its grant is taken up", func() bool {
+		code, said := stileExit(t, dir, again...)
+		return code == 0 || code == exitHeld && !strings.Contains(said, "a command runs under")
+	})
+	if got := prints(t, dir, "grant", "history", "atlas", "--json"); strings.Count(got, `"op":"acquire"`) != 1 || !strings.Contains(got, `"op":"release"`) {
+		t.Errorf("%s", got)
+	}
+	must0(t, dir, "grant", "history", "atlas", "--verify")
+}
+
 // Runs that wait get in one after another, in the order of their petitions.
 func TestGrantRunsInTurn(t *testing.T) {
 	dir := atlas(t)
