@@ -115,6 +115,7 @@ func (f *grantRunFlags) parse(args []string) error {
 	if at := slices.Index(rest, "--"); at >= 0 {
 		between, err := parse(rest[:at], f.options(), true)
 		if err != nil {
+			f.json = f.json || wantsJSON(rest[:at])
 			return err
 		}
 		if len(between.operands) > 0 {
@@ -124,6 +125,7 @@ func (f *grantRunFlags) parse(args []string) error {
 	} else {
 		after, err := parse(rest, f.options(), true)
 		if err != nil {
+			f.json = f.json || wantsJSON(rest)
 			return err
 		}
 		rest = after.operands

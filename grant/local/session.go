@@ -216,8 +216,13 @@ func (s *Store) Sessions(container string) ([]*Session, error) {
 		if !strings.HasSuffix(name, sessionSuffix) {
 			continue
 		}
-		if x, err := s.OpenSession(filepath.Join(dir, name)); err == nil && x.Container == container {
+		x, err := s.OpenSession(filepath.Join(dir, name))
+		switch {
+		case err == nil && x.Container == container:
 			list = append(list, x)
+		case errors.Is(err, ErrBadSession) && !errors.Is(err, errCutShort):
+			// Its agent would be told that it has none, and not why.
+			s.log.Warn("left out", "error", err)
 		}
 	}
 	return list, nil
