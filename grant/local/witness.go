@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -34,7 +35,7 @@ func (s *Store) witnessDir(container string) string {
 }
 
 // Witness is the highest that this user has seen of a container; the zero Witness when there is none. A file
-// that cannot be read as one is passed over: a power cut leaves such, and the one before it still tells.
+// that cannot be read as one is passed over: a power cut leaves such, or a kill, and the one before it still tells.
 func (s *Store) Witness(container string) (grant.Witness, error) {
 	if err := grant.CheckName(container); err != nil {
 		return grant.Witness{}, err
@@ -68,6 +69,9 @@ func (s *Store) witnesses(container string) (w grant.Witness, files []string, er
 			return w, nil, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
 		default:
 			one, err := parseWitness(data, container)
+			if errors.Is(err, errCutShort) {
+				continue // its writer died over it, or is at it
+			}
 			if err != nil {
 				s.log.Warn("a witness cannot be read", "file", filepath.Join(dir, name), "error", err)
 				continue
@@ -82,7 +86,11 @@ func parseWitness(data []byte, container string) (grant.Witness, error) {
 	var w witnessFile
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
+	err := dec.Decode(&w)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return grant.Witness{}, errCutShort
+	}
+	if err != nil {
 		return grant.Witness{}, errors.New("it is no witness")
 	}
 	switch x := w.Witness; {
@@ -122,7 +130,14 @@ func (s *Store) remark(container string, seen grant.Revision) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.seams.FS.Create(filepath.Join(dir, place{w.Epoch, w.Rev}.name()), 0o600)
+	name := filepath.Join(dir, place{w.Epoch, w.Rev}.name())
+	f, err := s.seams.FS.Create(name, 0o600)
+	if errors.Is(err, fs.ErrExist) && s.cutShort(name, container) {
+		if err := s.seams.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		f, err = s.seams.FS.Create(name, 0o600)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil // another process saw the same page
 	}
@@ -138,4 +153,13 @@ func (s *Store) remark(container string, seen grant.Revision) error {
 		}
 	}
 	return nil
+}
+
+// cutShort tells of a witness whose writer died over it, or is at it: then ours may as well be there.
+func (s *Store) cutShort(name, container string) bool {
+	data, err := s.slurp(name, maxWitness)
+	if err == nil {
+		_, err = parseWitness(data, container)
+	}
+	return errors.Is(err, errCutShort)
 }

@@ -1,9 +1,11 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +44,15 @@ func TestWitness(t *testing.T) {
 	}
 	if w, err := e.open().Witness("atlas"); err != nil || w.Rev != last.Page().Rev-1 {
 		t.Errorf("with the last one torn: %+v, %v", w, err)
+	}
+	var log bytes.Buffer
+	said, err := Open(e.dir, Options{State: e.state, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said.Remember("atlas", last) // whoever was killed over it is in nobody's way
+	if w, err := said.Witness("atlas"); err != nil || w.Rev != last.Page().Rev || log.Len() != 0 {
+		t.Errorf("after a torn one: %+v, %v, %s", w, err, log.String())
 	}
 	if err := errors.Join(os.RemoveAll(e.path()), os.MkdirAll(e.path("pages"), 0o700), os.WriteFile(e.path("pages", first.name()), kept, 0o600)); err != nil {
 		t.Fatal(err)

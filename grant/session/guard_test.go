@@ -105,3 +105,34 @@ func TestNoRollbackAmongManyProcesses(t *testing.T) {
 		}
 	}
 }
+
+// Two who land at once under one session both land: the second one's base is what the first has left.
+func TestLandingsOfOneSession(t *testing.T) {
+	p := newPlace(t)
+	x := p.acquire("ada")
+	slow := &paused{Store: p.store(), op: grant.OpLand, in: make(chan struct{}), on: make(chan struct{})}
+	first := make(chan error, 1)
+	go func() {
+		_, err := (&Client{Store: slow, Agent: "ada"}).Land(t.Context(), container, x.Path, Landing{Empty: "one"})
+		first <- err
+	}()
+	<-slow.in
+	over, second := make(chan struct{}), error(nil)
+	c := p.client("ada")
+	go func() {
+		defer close(over)
+		_, second = c.Land(t.Context(), container, x.Path, Landing{Empty: "two"})
+	}()
+	p.waits(over)
+	close(slow.on)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	<-over
+	if second != nil {
+		t.Error(second)
+	}
+	if r := p.head().Register; r.Seq != 2 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -74,7 +74,7 @@ func (c *Client) Land(ctx context.Context, container, path string, l Landing) (L
 	if none != nil {
 		return Landed{}, c.keep(ctx, none, &l, &out, c.Agent, 0)
 	}
-	base := head.Page().Register.Head
+	var base grant.Digest // the present head, unless it is said
 	if l.Base != nil {
 		base = *l.Base
 	}
@@ -102,6 +102,14 @@ func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, ma
 		if found, err := c.lostLanding(ctx, x, build); found != nil || err != nil {
 			return Result{Revision: deref(found), Replayed: true}, err
 		}
+	}
+	if l.Base == nil {
+		// Another landing under this session may have come before ours.
+		head, err := c.Store.Head(ctx, x.Container)
+		if err != nil {
+			return Result{}, err
+		}
+		base = head.Page().Register.Head
 	}
 	if l.Base == nil && l.ID != "" {
 		// Repeated with its id, it is on the base that it had.
