@@ -97,15 +97,15 @@ func cmdGrantLand(args []string) int {
 		if err := f.holder(c); err != nil {
 			return err
 		}
-		landed, err := c.Land(ctx, name, f.sessionPath(), session.Landing{
+		_, err := c.Land(ctx, name, f.sessionPath(), session.Landing{
 			Files: files, Empty: f.empty, Note: f.note, IDs: f.ids, Keep: f.keep, Base: f.base, ID: f.id,
+			Tell: func(landed session.Landed) error {
+				return f.done(ctx, c, landed.Result, func(o *grantResult) {
+					o.Manifest, o.Files = landed.SHA256, landed.Manifest.Files
+				})
+			},
 		})
-		if err != nil {
-			return err
-		}
-		return f.done(ctx, c, landed.Result, func(o *grantResult) {
-			o.Manifest, o.Files = landed.SHA256, landed.Manifest.Files
-		})
+		return err
 	})
 }
 

@@ -23,6 +23,9 @@ type Landing struct {
 	// while the grant lasts.
 	Base *grant.Digest
 	ID   string // the landing's nonce; empty: a fresh one
+	// Tell, if there is one, is given what has landed while the same landing, given again, still finds it: whoever
+	// dies before the answer is told does not land twice.
+	Tell func(Landed) error
 }
 
 // Landed is a landing that is in the register.
@@ -78,7 +81,14 @@ func (c *Client) Land(ctx context.Context, container, path string, l Landing) (L
 	if l.Base != nil {
 		base = *l.Base
 	}
-	out.Result, err = c.land(ctx, x, l, base, out.SHA256)
+	tell := func(r Result) error {
+		out.Result = r
+		if l.Tell == nil {
+			return nil
+		}
+		return l.Tell(out)
+	}
+	out.Result, err = c.land(ctx, x, l, base, out.SHA256, tell)
 	var r *grant.Refusal
 	if errors.As(err, &r) && r.Quarantined() {
 		return Landed{}, c.keep(ctx, r, &l, &out, x.Agent, x.Grant)
@@ -86,7 +96,7 @@ func (c *Client) Land(ctx context.Context, container, path string, l Landing) (L
 	return out, err
 }
 
-func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, manifest grant.Digest) (r Result, err error) {
+func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, manifest grant.Digest, tell func(Result) error) (r Result, err error) {
 	release, err := c.Store.Guard(ctx, x.Container, x.Agent)
 	if err != nil {
 		return Result{}, err
@@ -99,8 +109,13 @@ func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, ma
 	}
 	if l.Base == nil && l.ID == "" {
 		// An attempt whose answer was lost had an earlier base: it is the same landing all the same.
-		if found, err := c.lostLanding(ctx, x, build); found != nil || err != nil {
-			return Result{Revision: deref(found), Replayed: true}, err
+		found, a, err := c.lostLanding(ctx, x, build)
+		if err != nil {
+			return Result{}, err
+		}
+		if found != nil {
+			r := Result{Revision: *found, Replayed: true}
+			return r, errors.Join(tell(r), c.Store.Settle(a))
 		}
 	}
 	if l.Base == nil {
@@ -121,21 +136,14 @@ func (c *Client) land(ctx context.Context, x *local.Session, l Landing, base, ma
 			base = rev.Page().Landing.Base
 		}
 	}
-	return c.guarded(ctx, x, grant.OpLand, l.ID, build(base))
-}
-
-func deref(r *grant.Revision) grant.Revision {
-	if r == nil {
-		return grant.Revision{}
-	}
-	return *r
+	return c.guarded(ctx, x, grant.OpLand, l.ID, build(base), tell)
 }
 
 // lostLanding finds an unsettled landing of the same content that has reached the register.
-func (c *Client) lostLanding(ctx context.Context, x *local.Session, build func(grant.Digest) func(grant.Meta) grant.Command) (*grant.Revision, error) {
+func (c *Client) lostLanding(ctx context.Context, x *local.Session, build func(grant.Digest) func(grant.Meta) grant.Command) (*grant.Revision, *local.Attempt, error) {
 	list, err := c.Store.Attempts(x)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, a := range list {
 		if a.Op != grant.OpLand {
@@ -143,17 +151,17 @@ func (c *Client) lostLanding(ctx context.Context, x *local.Session, build func(g
 		}
 		rev, ok, err := grant.FindNonce(ctx, c.Store, x.Container, a.Nonce, a.Base)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !ok || rev.Page().Landing == nil {
 			continue
 		}
 		meta := grant.Meta{Container: x.Container, Nonce: a.Nonce, By: grant.Agent(x.Agent)}
 		if grant.SameCommand(rev, build(rev.Page().Landing.Base)(meta)) == nil {
-			return &rev, c.Store.Settle(a)
+			return &rev, a, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // there is none: the caller goes on to land
+	return nil, nil, nil // there is none: the caller goes on to land
 }
 
 // quarantined is the document of a refused landing.
