@@ -195,6 +195,35 @@ func TestGrantRunTakenUp(t *testing.T) {
 	must0(t, dir, "grant", "history", "atlas", "--verify")
 }
 
+// Of runs that one agent begins at once, one runs its command; the others are told of that, and not how to end it.
+func TestGrantRunsOfOneAgent(t *testing.T) {
+	dir := atlas(t)
+	var all []*running
+	for range 5 {
+		all = append(all, start(t, dir, "stile", "grant", "run", "atlas", "--agent", "ada", "--", "stile", childVerb, "hold"))
+	}
+	first := make(chan *running, len(all))
+	over := make(chan *running, len(all))
+	for _, r := range all {
+		go func() {
+			if _, err := r.out.ReadBytes('\n'); err == nil {
+				first <- r
+			} else {
+				over <- r
+			}
+		}()
+	}
+	for range len(all) - 1 {
+		r := <-over
+		if code := r.wait(); code != exitHeld || !strings.Contains(r.stderr(), "HELD: a command runs under ada's grant 1 already") {
+			t.Errorf("exit code %d: %s", code, r.stderr())
+		}
+	}
+	r := <-first
+	_ = r.in.Close()
+	r.exits(0)
+}
+
 // Runs that wait get in one after another, in the order of their petitions.
 func TestGrantRunsInTurn(t *testing.T) {
 	dir := atlas(t)

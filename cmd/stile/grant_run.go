@@ -171,8 +171,17 @@ func (f *grantRunFlags) run() (int, error) {
 	resumed := x != nil
 	if err == nil && !resumed {
 		g.vacate() // of one that had just ended
-		if x, r, err = g.acquire(); err == nil {
+		x, r, err = g.acquire()
+		var own *grant.Refusal
+		switch {
+		case err == nil:
 			err = g.occupy(x, r.Revision)
+		case errors.As(err, &own) && own.Code == grant.CodeHeld && own.Holder != nil && own.Holder.Agent == agent:
+			// It has come to hold it just now: by another run, which is then named.
+			y, again, rerr := g.client.Resume(context.Background(), f.name, g.occupy)
+			if resumed = y != nil; resumed || rerr != nil {
+				x, r, err = y, again, rerr
+			}
 		}
 	}
 	if err != nil {
