@@ -41,15 +41,15 @@ var ErrNothing = errors.New("there is nothing to land")
 // register as it was and the grant held: the same command works when its cause is gone. grant.ErrUnknown: nobody
 // knows; the same command, with its nonce and Since, finds out.
 func (r *Register) Land(ctx context.Context, l Landing) (Receipt, error) {
-	return r.LandBy(ctx, l, func(ctx context.Context, c grant.Land) (grant.Land, grant.Revision, bool, error) {
+	return r.LandBy(ctx, l, func(ctx context.Context, c grant.Land, _ func(grant.Revision, bool) Receipt) (grant.Land, grant.Revision, bool, error) {
 		rev, replayed, err := r.do(ctx, grant.Request{Command: c, Since: l.Since, Anywhere: l.Anywhere})
 		return c, rev, replayed, err
 	})
 }
 
 // Carry carries a landing out whose artifacts are stored: it gives the command as it was tried, with its nonce, and
-// what grant.Do gives.
-type Carry func(ctx context.Context, c grant.Land) (tried grant.Land, rev grant.Revision, replayed bool, err error)
+// what grant.Do gives. receipt makes of that what LandBy will return.
+type Carry func(ctx context.Context, c grant.Land, receipt func(rev grant.Revision, replayed bool) Receipt) (tried grant.Land, rev grant.Revision, replayed bool, err error)
 
 // LandBy is Land for a caller who carries commands out by other means: the Since and Anywhere of l are not used.
 func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt, error) {
@@ -59,7 +59,8 @@ func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt,
 		if err != nil {
 			return err
 		}
-		tried, rev, replayed, err := carry(ctx, l.Command)
+		made := func(rev grant.Revision, replayed bool) Receipt { return Receipt{landedBy(rev), m, replayed} }
+		tried, rev, replayed, err := carry(ctx, l.Command, made)
 		var refusal *grant.Refusal
 		if errors.As(err, &refusal) && refusal.Quarantined() {
 			return r.quarantine(ctx, tried, refusal)
@@ -67,7 +68,7 @@ func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt,
 		if err != nil {
 			return err
 		}
-		receipt = Receipt{landedBy(rev), m, replayed}
+		receipt = made(rev, replayed)
 		return nil
 	})
 	return receipt, err

@@ -149,6 +149,8 @@ func (f *grantFlags) classify(err error) *failure {
 		fl.hint = "free some space, and repeat it; nothing was changed"
 	case fl.code == "read_only_filesystem":
 		fl.hint = "the estate, and the folder for sessions, must be on filesystems that can be written; nothing was changed"
+	case fl.code == "no_such_folder" && fl.hint == hintNoFolder:
+		fl.hint = "the folder for sessions, $XDG_STATE_HOME or ~/.local/state, must be one that can be made and written"
 	case errors.As(err, &block):
 		fl.hint = block.Hint + " (an operator's: what cannot be read is set aside, and kept)"
 	case fl.code == string(grant.CodeRollback):

@@ -43,11 +43,19 @@ func (g *grantRun) hold(x *local.Session, at grant.Revision) (int, error) {
 		}
 		return 0, lost
 	}
-	return code, g.finish(x, code)
+	return code, g.finish(x, at, code)
 }
 
-// finish releases a grant under which something has landed, if the command succeeded.
-func (g *grantRun) finish(x *local.Session, code int) error {
+// landings counts those of the page's grant.
+func landings(p *grant.Page) int64 {
+	if p.Landing == nil {
+		return 0
+	}
+	return p.Landing.N
+}
+
+// finish releases a grant under which something has landed since it was at, if the command succeeded.
+func (g *grantRun) finish(x *local.Session, at grant.Revision, code int) error {
 	ctx := context.Background()
 	head, err := g.client.Store.Head(ctx, g.name)
 	if err != nil {
@@ -57,7 +65,7 @@ func (g *grantRun) finish(x *local.Session, code int) error {
 	if p.Holder == nil || p.Holder.Session != x.Secret.Hash() {
 		return nil // it was released by the command
 	}
-	if code != 0 || p.Landing == nil {
+	if code != 0 || landings(p) == landings(at.Page()) {
 		g.stays(head)
 		return nil
 	}

@@ -153,13 +153,13 @@ func cmdGrantLand(args []string) int {
 		if err := f.gather(&l, files); err != nil {
 			return err
 		}
-		landed, err := c.Land(ctx, name, f.sessionPath(), l)
-		if err != nil {
-			return err
+		l.Tell = func(landed session.Landed) error {
+			return f.done(ctx, c, landed.Result, func(o *grantResult) {
+				o.Manifest, o.Entries = landed.Receipt.Manifest, landed.Receipt.Tree.Entries
+			})
 		}
-		return f.done(ctx, c, landed.Result, func(o *grantResult) {
-			o.Manifest, o.Entries = landed.Receipt.Manifest, landed.Receipt.Tree.Entries
-		})
+		_, err := c.Land(ctx, name, f.sessionPath(), l)
+		return err
 	})
 }
 

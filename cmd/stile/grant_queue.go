@@ -14,15 +14,25 @@ import (
 
 type grantCreateFlags struct {
 	grantFlags
-	extension, window, cap, idle time.Duration
+	extension, window, cap, idle *time.Duration // nil: not given
 }
 
 func (f *grantCreateFlags) options() []option {
+	span := func(names, what, help string, p **time.Duration) option {
+		var d time.Duration
+		o := f.spanOption(names, what, help, &d)
+		set := o.set
+		o.set = func(v string) error {
+			*p = &d
+			return set(v)
+		}
+		return o
+	}
 	return append([]option{
-		f.spanOption("extension", "the extension", "how far a heartbeat extends a grant: 4h", &f.extension),
-		f.spanOption("cap", "the cap", "a grant's longest life: 24h, and never more", &f.cap),
-		f.spanOption("window", "the window", "how long the queue's head has to acquire: 30m", &f.window),
-		f.spanOption("idle", "the idle time", "a petition ends when its agent is not heard of for so long: 7d", &f.idle),
+		span("extension", "the extension", "how far a heartbeat extends a grant: 4h", &f.extension),
+		span("cap", "the cap", "a grant's longest life: 24h, and never more", &f.cap),
+		span("window", "the window", "how long the queue's head has to acquire: 30m", &f.window),
+		span("idle", "the idle time", "a petition ends when its agent is not heard of for so long: 7d", &f.idle),
 		nonEmpty("operator", "NAME", "an operator makes it; else $STILE_OPERATOR, unless --agent is given", &f.operator),
 	}, f.agents()...)
 }
@@ -72,14 +82,14 @@ func cmdGrantCreate(args []string) int {
 func (f *grantCreateFlags) params() grant.Params {
 	p := grant.DefaultParams()
 	for _, s := range []struct {
-		given time.Duration
+		given *time.Duration
 		to    *grant.Seconds
 	}{{f.extension, &p.Extension}, {f.window, &p.Window}, {f.cap, &p.Cap}, {f.idle, &p.PetitionIdle}} {
-		if s.given != 0 {
-			*s.to = grant.Seconds(s.given / time.Second)
+		if s.given != nil {
+			*s.to = grant.Seconds(*s.given / time.Second)
 		}
 	}
-	if f.cap != 0 && f.extension == 0 {
+	if f.cap != nil && f.extension == nil {
 		p.Extension = min(p.Extension, p.Cap)
 	}
 	return p

@@ -13,6 +13,7 @@ import (
 	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
+	"github.com/stile-lock/stile/kernlock"
 )
 
 // How long a run waits for its turn.
@@ -51,11 +52,13 @@ func grantRunVerb() verb {
 		brief:    "run a command under a grant",
 		synopsis: "[flags] NAME -- COMMAND [ARG…]\n[flags] NAME COMMAND [ARG…]",
 		detail: `Joins the queue, waits for the turn, acquires, and runs COMMAND while it extends the
-grant. COMMAND finds STILE_GRANT, STILE_CONTAINER, STILE_AGENT and STILE_SESSION_FILE
-in its environment, so that 'stile grant land' and the others need no more flags.
+grant. A grant that the agent holds already, as after a crash, is taken up again;
+while a command of its run lives, that is refused. COMMAND finds STILE_GRANT,
+STILE_CONTAINER, STILE_AGENT and STILE_SESSION_FILE in its environment, so that
+'stile grant land' and the others need no more flags.
 
-If COMMAND ends with 0 and something has landed, the grant is released. Otherwise it
-stays, to be ended by hand: the last line says how.
+If COMMAND ends with 0 and something has landed meanwhile, the grant is released.
+Otherwise it stays, to be ended by hand: the last line says how.
 
 A grant that cannot be kept ends. That is told as soon as it is known; COMMAND and all
 that it has started are asked to end (SIGTERM) and then killed, before the grant ends
@@ -112,6 +115,7 @@ func (f *grantRunFlags) parse(args []string) error {
 	if at := slices.Index(rest, "--"); at >= 0 {
 		between, err := parse(rest[:at], f.options(), true)
 		if err != nil {
+			f.json = f.json || wantsJSON(rest[:at])
 			return err
 		}
 		if len(between.operands) > 0 {
@@ -121,6 +125,7 @@ func (f *grantRunFlags) parse(args []string) error {
 	} else {
 		after, err := parse(rest, f.options(), true)
 		if err != nil {
+			f.json = f.json || wantsJSON(rest)
 			return err
 		}
 		rest = after.operands
@@ -139,7 +144,8 @@ type grantRun struct {
 	*grantRunFlags
 	client  *session.Client
 	signals *signalSet
-	path    string // of the command
+	path    string         // of the command
+	lock    *kernlock.Lock // on the session: one command at a time
 
 	mu      sync.Mutex
 	waiting session.Waiting // what the line on the terminal says
@@ -160,13 +166,70 @@ func (f *grantRunFlags) run() (int, error) {
 		return 0, err
 	}
 	g.client.Agent = agent
-	x, r, err := g.acquire()
+	defer g.vacate()
+	x, r, err := g.client.Resume(context.Background(), f.name, g.occupy)
+	resumed := x != nil
+	if err == nil && !resumed {
+		g.vacate() // of one that had just ended
+		x, r, err = g.acquire()
+		var own *grant.Refusal
+		switch {
+		case err == nil:
+			err = g.occupy(x, r.Revision)
+		case errors.As(err, &own) && own.Code == grant.CodeHeld && own.Holder != nil && own.Holder.Agent == agent:
+			// It has come to hold it just now: by another run, which is then named.
+			y, again, rerr := g.client.Resume(context.Background(), f.name, g.occupy)
+			if resumed = y != nil; resumed || rerr != nil {
+				x, r, err = y, again, rerr
+			}
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
 	p := r.Revision.Page()
-	g.event("acquired", p, nil, "grant %d on %s until %s", p.Grant, f.name, clock(p.Expiry.Std()))
+	if resumed {
+		g.event("resumed", p, nil, "grant %d on %s is taken up again, until %s", p.Grant, f.name, clock(p.Expiry.Std()))
+	} else {
+		g.event("acquired", p, nil, "grant %d on %s until %s", p.Grant, f.name, clock(p.Expiry.Std()))
+	}
 	return g.hold(x, r.Revision)
+}
+
+// occupy makes the command the only one under its session: a grant can be taken up again, and the command of an
+// earlier run may have outlived that. The command inherits the lock, so that it tells of itself.
+func (g *grantRun) occupy(x *local.Session, head grant.Revision) error {
+	h, err := kernlock.Open(x.RunTarget(), kernlock.Options{Agent: x.Agent, Operation: "grant_run"})
+	if err != nil {
+		return err
+	}
+	lock, other, err := h.TryAcquire()
+	if err == nil && lock == nil {
+		who := "its process is not known"
+		if other.Holder != nil && other.HolderState == kernlock.Current {
+			who = fmt.Sprintf("process %d on %s", other.Holder.PID, other.Holder.Host)
+		}
+		err = session.Refuse(head, grant.OpAcquire, grant.CodeHeld,
+			fmt.Sprintf("a command runs under %s's grant %d already, begun by 'stile grant run' (%s)", x.Agent, x.Grant, who), "grant status "+g.name,
+			"wait until it has ended; 'stile status "+display.ShellWord(x.RunTarget())+"' shows what there is of it")
+	}
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
+	g.lock = lock
+	// Where locks are not inherited, the command ends with this process.
+	if err := lock.Inherit(); err != nil && !errors.Is(err, kernlock.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// vacate lets go of what occupy took. What that says of a process left behind is for the next one to hear.
+func (g *grantRun) vacate() {
+	if g.lock != nil {
+		_ = g.lock.Release()
+		g.lock = nil
+	}
 }
 
 // acquire waits for the turn. A signal ends the wait.

@@ -35,6 +35,10 @@ type Session struct {
 // Proof is what a holder's commands carry.
 func (x *Session) Proof() grant.Session { return grant.Session{Grant: x.Grant, Secret: x.Secret} }
 
+// RunTarget is what to lock, with package kernlock, for a command that is to be the only one under the session. It
+// is the session's own: what an earlier grant's command has left behind is not in the way of the next.
+func (x *Session) RunTarget() string { return x.beside(runSuffix) }
+
 // refFile is a grant.Ref on disk.
 type refFile struct {
 	Epoch int64        `json:"epoch"`
@@ -71,6 +75,7 @@ const (
 	sessionSuffix = ".session.json"
 	grantedSuffix = ".granted.json"
 	triedSuffix   = ".tried.json"
+	runSuffix     = ".run" // with .lock the kernel lock's, which stays
 	maxSession    = 64 << 10
 )
 
@@ -211,8 +216,13 @@ func (s *Store) Sessions(container string) ([]*Session, error) {
 		if !strings.HasSuffix(name, sessionSuffix) {
 			continue
 		}
-		if x, err := s.OpenSession(filepath.Join(dir, name)); err == nil && x.Container == container {
+		x, err := s.OpenSession(filepath.Join(dir, name))
+		switch {
+		case err == nil && x.Container == container:
 			list = append(list, x)
+		case errors.Is(err, ErrBadSession) && !errors.Is(err, errCutShort):
+			// Its agent would be told that it has none, and not why.
+			s.log.Warn("left out", "error", err)
 		}
 	}
 	return list, nil

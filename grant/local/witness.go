@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -104,7 +105,10 @@ func (s *Store) highestIn(container, name string, data []byte) (w grant.Witness,
 	// What has no end yet is perhaps being written, and is read again.
 	end := bytes.LastIndexByte(data, '\n') + 1
 	for line := range bytes.Lines(data[len(known.data):]) {
-		one, perr := parseWitness(line, container)
+		one, perr := parseWitness(bytes.TrimSuffix(line, []byte("\n")), container)
+		if errors.Is(perr, errCutShort) {
+			continue // its writer died over it, or is at it
+		}
 		if perr != nil {
 			err = perr
 			continue
@@ -135,7 +139,11 @@ func parseWitness(data []byte, container string) (grant.Witness, error) {
 	var w witnessLine
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
+	err := dec.Decode(&w)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return grant.Witness{}, errCutShort
+	}
+	if err != nil {
 		return grant.Witness{}, errors.New("it is no witness")
 	}
 	switch x := w.Witness; {

@@ -1,9 +1,11 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,8 +47,16 @@ func TestWitness(t *testing.T) {
 	if w, err := e.open().Witness("atlas"); err != nil || w.Rev != last.Page().Rev-1 {
 		t.Errorf("with the last one torn: %+v, %v", w, err)
 	}
-	// What is added behind half a line is a line.
-	e.open().Remember("atlas", last)
+	// What is added behind half a line is a line, and whoever was killed over that half is in nobody's way.
+	var log bytes.Buffer
+	said, err := Open(e.dir, Options{State: e.state, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said.Remember("atlas", last)
+	if w, err := said.Witness("atlas"); err != nil || w.Rev != last.Page().Rev || log.Len() != 0 {
+		t.Errorf("after a torn one: %+v, %v, %s", w, err, log.String())
+	}
 	for _, s := range []*Store{s, e.open()} {
 		if w, err := s.Witness("atlas"); err != nil || w.Rev != last.Page().Rev {
 			t.Errorf("added to what was torn: %+v, %v", w, err)
@@ -72,10 +82,10 @@ func TestWitness(t *testing.T) {
 func TestWitnessFiles(t *testing.T) {
 	e := newEstate(t)
 	stores := []*Store{e.open(), e.open()}
-	rev := e.do(stores[0], e.petition("anna"))
+	e.do(stores[0], e.petition("anna"))
 	began := map[string]bool{}
 	for i := range 100 {
-		rev = e.do(stores[i%2], grant.Touch{Meta: e.meta(grant.Agent("anna"))})
+		rev := e.do(stores[i%2], grant.Touch{Meta: e.meta(grant.Agent("anna"))})
 		for _, s := range append(stores, e.open()) {
 			if w, err := s.Witness("atlas"); err != nil || w.Rev != rev.Page().Rev || w.Hash != rev.Hash() {
 				t.Fatalf("at revision %d: %+v, %v", rev.Page().Rev, w, err)

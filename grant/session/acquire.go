@@ -73,7 +73,7 @@ func (c *Client) hopeless(ctx context.Context, head grant.Revision) error {
 func (c *Client) ownGrant(err error) error {
 	var r *grant.Refusal
 	if errors.As(err, &r) && isOwn(r, c.Agent) {
-		r.Next, r.Hint = "grant release "+r.Container, "the agent holds it itself: after a landing it can be released"
+		r.Next, r.Hint = "grant release "+r.Container, "the agent holds it itself: 'stile grant run' takes it up, and after a landing it can be released"
 	}
 	return err
 }

@@ -105,3 +105,36 @@ func TestNoRollbackAmongManyProcesses(t *testing.T) {
 		}
 	}
 }
+
+// Two who land at once under one session both land: the second one's base is what the first has left. (A landing that
+// names the tree that stands, an empty one, is refused then: it was made for another.)
+func TestLandingsOfOneSession(t *testing.T) {
+	p := newPlace(t)
+	x := p.acquire("ada")
+	slow := &paused{Store: p.store(), op: grant.OpLand, in: make(chan struct{}), on: make(chan struct{})}
+	first := make(chan error, 1)
+	one, two := p.tree(p.file("one", "1")), p.tree(p.file("two", "2"))
+	go func() {
+		_, err := (&Client{Store: slow, Agent: "ada"}).Land(t.Context(), container, x.Path, Landing{Tree: one})
+		first <- err
+	}()
+	<-slow.in
+	over, second := make(chan struct{}), error(nil)
+	c := p.client("ada")
+	go func() {
+		defer close(over)
+		_, second = c.Land(t.Context(), container, x.Path, Landing{Tree: two})
+	}()
+	p.waits(over)
+	close(slow.on)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	<-over
+	if second != nil {
+		t.Error(second)
+	}
+	if r := p.head().Register; r.Seq != 2 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -97,12 +97,13 @@ func (c *Client) holder(ctx context.Context, x *local.Session, op grant.Op, id s
 		return Result{}, err
 	}
 	defer release()
-	return c.guarded(ctx, x, op, id, build)
+	return c.guarded(ctx, x, op, id, build, func(Result) error { return nil })
 }
 
 // guarded carries it out behind the guard. Its nonce is on disk before the first try; an earlier attempt of its
-// kind that nobody has settled is looked for first: whoever made it is dead.
-func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command) (Result, error) {
+// kind that nobody has settled is looked for first: whoever made it is dead. tell is given the result before the
+// attempt is settled.
+func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id string, build func(grant.Meta) grant.Command, tell func(Result) error) (Result, error) {
 	meta := grant.Meta{Container: x.Container, By: grant.Agent(x.Agent)}
 	head, err := c.Store.Head(ctx, x.Container)
 	if err != nil {
@@ -115,7 +116,8 @@ func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id 
 			return Result{}, err
 		}
 		if same {
-			return Result{Revision: *found, Replayed: true}, nil
+			r := Result{Revision: *found, Replayed: true}
+			return r, tell(r)
 		}
 		earlier = found
 	}
@@ -130,7 +132,9 @@ func (c *Client) guarded(ctx context.Context, x *local.Session, op grant.Op, id 
 	meta.Nonce = a.Nonce
 	rev, replayed, err := c.Store.Do(ctx, grant.Request{Command: build(meta), Since: since})
 	r := Result{Revision: rev, Replayed: replayed, Earlier: earlier, nonce: meta.Nonce}
-	if err == nil || isRefusal(err) {
+	if err == nil {
+		err = errors.Join(tell(r), c.Store.Settle(a))
+	} else if isRefusal(err) {
 		err = errors.Join(c.explain(ctx, err), c.Store.Settle(a))
 	}
 	return r, err

@@ -25,6 +25,9 @@ type Landing struct {
 	// while the grant lasts.
 	Base *grant.Digest
 	ID   string // the landing's nonce; empty: a fresh one
+	// Tell, if there is one, is given what has landed while the same landing, given again, still finds it: whoever
+	// dies before the answer is told does not land twice.
+	Tell func(Landed) error
 }
 
 // Landed is a landing that is in the register.
@@ -57,11 +60,16 @@ func (c *Client) Land(ctx context.Context, container, path string, l Landing) (L
 	}
 	var out Landed
 	out.Receipt, err = register.Of(c.Store, container).LandBy(ctx, register.Landing{Command: cmd, Tree: l.Tree, Manifest: l.Manifest},
-		func(ctx context.Context, cmd grant.Land) (grant.Land, grant.Revision, bool, error) {
+		func(ctx context.Context, cmd grant.Land, receipt func(grant.Revision, bool) register.Receipt) (grant.Land, grant.Revision, bool, error) {
 			if none != nil {
 				return cmd, grant.Revision{}, false, none
 			}
-			r, err := c.land(ctx, x, cmd, l)
+			r, err := c.land(ctx, x, cmd, l, func(r Result) error {
+				if l.Tell == nil {
+					return nil
+				}
+				return l.Tell(Landed{Result: r, Receipt: receipt(r.Revision, r.Replayed)})
+			})
 			out.Result = r
 			if r.nonce != "" {
 				cmd.Nonce = r.nonce
@@ -71,7 +79,7 @@ func (c *Client) Land(ctx context.Context, container, path string, l Landing) (L
 	return out, err
 }
 
-func (c *Client) land(ctx context.Context, x *local.Session, cmd grant.Land, l Landing) (r Result, err error) {
+func (c *Client) land(ctx context.Context, x *local.Session, cmd grant.Land, l Landing, tell func(Result) error) (r Result, err error) {
 	release, err := c.Store.Guard(ctx, x.Container, x.Agent)
 	if err != nil {
 		return Result{}, err
@@ -87,8 +95,23 @@ func (c *Client) land(ctx context.Context, x *local.Session, cmd grant.Land, l L
 	base := cmd.Base
 	if l.Base == nil && l.ID == "" {
 		// An attempt whose answer was lost had an earlier base: it is the same landing all the same.
-		if found, err := c.lostLanding(ctx, x, build); found != nil || err != nil {
-			return Result{Revision: deref(found), Replayed: true}, err
+		found, a, err := c.lostLanding(ctx, x, build)
+		if err != nil {
+			return Result{}, err
+		}
+		if found != nil {
+			r := Result{Revision: *found, Replayed: true, nonce: a.Nonce}
+			return r, errors.Join(tell(r), c.Store.Settle(a))
+		}
+	}
+	if l.Base == nil && l.Empty == "" {
+		// Another landing under this session may have come before ours. (An empty one names the tree that stands.)
+		head, err := c.Store.Head(ctx, x.Container)
+		if err != nil {
+			return Result{}, err
+		}
+		if head.Page() != nil {
+			base = head.Page().Register.Head
 		}
 	}
 	if l.Base == nil && l.ID != "" {
@@ -101,21 +124,14 @@ func (c *Client) land(ctx context.Context, x *local.Session, cmd grant.Land, l L
 			base = rev.Page().Landing.Base
 		}
 	}
-	return c.guarded(ctx, x, grant.OpLand, l.ID, build(base))
-}
-
-func deref(r *grant.Revision) grant.Revision {
-	if r == nil {
-		return grant.Revision{}
-	}
-	return *r
+	return c.guarded(ctx, x, grant.OpLand, l.ID, build(base), tell)
 }
 
 // lostLanding finds an unsettled landing of the same content that has reached the register.
-func (c *Client) lostLanding(ctx context.Context, x *local.Session, build func(grant.Digest) func(grant.Meta) grant.Command) (*grant.Revision, error) {
+func (c *Client) lostLanding(ctx context.Context, x *local.Session, build func(grant.Digest) func(grant.Meta) grant.Command) (*grant.Revision, *local.Attempt, error) {
 	list, err := c.Store.Attempts(x)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, a := range list {
 		if a.Op != grant.OpLand {
@@ -123,17 +139,17 @@ func (c *Client) lostLanding(ctx context.Context, x *local.Session, build func(g
 		}
 		rev, ok, err := grant.FindNonce(ctx, c.Store, x.Container, a.Nonce, a.Base)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !ok || rev.Page().Landing == nil {
 			continue
 		}
 		meta := grant.Meta{Container: x.Container, Nonce: a.Nonce, By: grant.Agent(x.Agent)}
 		if grant.SameCommand(rev, build(rev.Page().Landing.Base)(meta)) == nil {
-			return &rev, c.Store.Settle(a)
+			return &rev, a, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // there is none: the caller goes on to land
+	return nil, nil, nil // there is none: the caller goes on to land
 }
 
 // ReadBack reads all that the grant's last landing is made of, as whoever uses it later will, and gives the

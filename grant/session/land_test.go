@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -118,4 +119,32 @@ func TestBadLandings(t *testing.T) {
 	base := grant.Digest(strings.Repeat("0", 64)) // from yesterday
 	_, err = p.client("ada").Land(t.Context(), container, "", Landing{Tree: p.tree(a), Base: &base})
 	wants(t, err, grant.CodeRegisterMoved)
+}
+
+// A process that dies with its answer in its hands has not landed for nothing: the same landing again, without an
+// id, gives the first receipt, and as often as it dies over that. Once told, the same content may land again.
+func TestKilledBeforeTelling(t *testing.T) {
+	p := newPlace(t)
+	x := p.acquire("ada")
+	for round := range 3 {
+		died := make(chan bool)
+		go func() {
+			defer close(died)
+			_, _ = p.client("ada").Land(t.Context(), container, x.Path, Landing{Empty: "none", Tell: func(l Landed) error {
+				died <- l.Replayed
+				runtime.Goexit()
+				return nil
+			}})
+		}()
+		if replayed := <-died; replayed != (round > 0) {
+			t.Errorf("round %d: replayed: %v", round, replayed)
+		}
+		<-died
+	}
+	for want := range 2 {
+		l, err := p.client("ada").Land(t.Context(), container, x.Path, Landing{Empty: "none"})
+		if err != nil || l.Replayed != (want == 0) || p.head().Register.Seq != int64(want+1) {
+			t.Errorf("%v, %v, %+v", l.Replayed, err, p.head().Register)
+		}
+	}
 }
