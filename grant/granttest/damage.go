@@ -23,7 +23,6 @@ func (w *world) restore(seen grant.Witness) (grant.Revision, error) {
 }
 
 func failure23(w *world) {
-	w.skipWithout(w.place.Overwrite != nil && w.place.Restore != nil, "be damaged")
 	a := w.waits("anna")
 	base, next := w.prepare(a.acquisition())
 	for _, torn := range [][]byte{next.Bytes()[:len(next.Bytes())/2], {}, []byte("stray")} {
@@ -49,7 +48,6 @@ func failure23(w *world) {
 }
 
 func failure24(w *world) {
-	w.skipWithout(w.place.PowerCuts != nil, "lose power")
 	a := w.holds("anna")
 	w.must(a.land(a.landing("anna's work")))
 	want := w.head()
@@ -79,7 +77,6 @@ func failure24(w *world) {
 }
 
 func failure25(w *world) {
-	w.skipWithout(w.place.Backup != nil && w.place.Restore != nil, "be restored from a backup")
 	a := w.holds("anna")
 	restore := w.place.Backup()
 	w.must(a.land(a.landing("anna's work")))
@@ -109,7 +106,6 @@ func failure25(w *world) {
 }
 
 func failure26(w *world) {
-	w.skipWithout(w.place.Lose != nil && w.place.Restore != nil, "lose its pages")
 	a := w.holds("anna")
 	a.landsAndReleases("anna's work")
 	seen := grant.WitnessOf(w.head(), grant.Witness{})
@@ -138,7 +134,6 @@ func failure26(w *world) {
 }
 
 func failure27(w *world) {
-	w.skipWithout(w.place.Overwrite != nil && w.place.Restore != nil, "be written by others")
 	a := w.holds("anna")
 	honest := w.head()
 	seen := grant.WitnessOf(honest, grant.Witness{})
@@ -175,7 +170,6 @@ func failure27(w *world) {
 }
 
 func missing(w *world) {
-	w.skipWithout(w.place.Miss != nil && w.place.Restore != nil, "lose one page")
 	a := w.waits("anna")
 	for range 40 {
 		w.must(w.do(a.store, grant.Touch{Meta: a.meta()}))

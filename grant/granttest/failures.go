@@ -68,9 +68,6 @@ func failure02(w *world) {
 
 // A contender whose own clock is a day ahead must not take over from a holder who is alive.
 func failure03(w *world) {
-	if _, shared := w.store.(grant.Clock); shared {
-		w.t.Skip("this store's clock is one for all")
-	}
 	a := w.holds("anna")
 	b := w.agent("ben")
 	own := func() grant.Time { return grant.TimeOf(w.clock.Now().Add(25 * time.Hour)) }

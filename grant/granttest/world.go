@@ -33,7 +33,7 @@ func newWorld(t *testing.T, factory Factory) *world {
 	w.store = w.place.Open()
 	w.must(w.do(w.store, grant.Create{Meta: w.meta(grant.Operator("olga")), Params: grant.DefaultParams()}))
 	t.Cleanup(func() {
-		if !t.Failed() && !t.Skipped() {
+		if !t.Failed() {
 			w.verify()
 		}
 	})
@@ -297,10 +297,4 @@ func (w *world) refusal(code grant.Code, a *agent, cmd grant.Land) *grant.Refusa
 	var r *grant.Refusal
 	errors.As(err, &r)
 	return r
-}
-
-func (w *world) skipWithout(there bool, what string) {
-	if !there {
-		w.t.Skipf("this kind of store cannot %s", what)
-	}
 }

@@ -42,7 +42,8 @@ func TestLateLandingIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data, err := io.ReadAll(f); err != nil || string(data) != "precious" {
+	data, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil || string(data) != "precious" {
 		t.Errorf("%q, %v", data, err)
 	}
 	// Long after, when the page itself no longer knows how that grant ended.

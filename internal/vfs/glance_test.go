@@ -19,7 +19,9 @@ func TestGlance(t *testing.T) {
 	}
 	names := []string{dir, file}
 	if os.Symlink(file, link) == nil {
-		names = append(names, link)
+		if _, err := os.Lstat(link); err == nil { // Wine says that it has made one, and has not
+			names = append(names, link)
+		}
 	}
 	for _, name := range names {
 		want, err := vfs.OS().Lstat(name)
