@@ -203,7 +203,7 @@ func TestLongLogNeedsLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, lines := range map[string]int{
-		"dispatch list": 100001, "dispatch list --json": 100000, "dispatch list -n 5": 6, "dispatch show id-099999": 8, "dispatch close id-099999 --status done": 1,
+		"dispatch list": 100001, "dispatch list --json": 100000, "dispatch list -n 5": 6, "dispatch show id-099999": 8, "dispatch close id-099998 --status done": 1,
 	} {
 		cmd := exec.Command("helper", append([]string{"peak", "stile"}, strings.Fields(args)...)...)
 		cmd.Dir = dir
