@@ -39,9 +39,6 @@ func (e *Estate) Close() error { return e.in.Close() }
 // Path is the estate's folder.
 func (e *Estate) Path() string { return e.in.Path }
 
-// Place is where the estate is, and how it was found.
-func (e *Estate) Place() estate.Place { return e.in.Place }
-
 // Agents lists the names of the estate's agents, sorted.
 func (e *Estate) Agents() ([]string, error) { return e.in.Agents() }
 

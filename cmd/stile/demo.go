@@ -94,3 +94,13 @@ func demoWriter(how, file, writer, count string) error {
 	}
 	return nil
 }
+
+// allKept ends a demo in which so many promises were broken.
+func allKept(broken int) int {
+	if broken > 0 {
+		fmt.Printf("\n%s not kept.\n", plural(broken, "promise was", "promises were"))
+		return exitFailed
+	}
+	fmt.Println("\nEvery promise was kept.")
+	return 0
+}

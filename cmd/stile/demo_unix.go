@@ -44,12 +44,7 @@ func demoLocks() int {
 	if err != nil {
 		return fail(err, false)
 	}
-	if d.broken > 0 {
-		fmt.Printf("\n%s not kept.\n", plural(d.broken, "promise was", "promises were"))
-		return exitFailed
-	}
-	fmt.Println("\nEvery promise was kept.")
-	return 0
+	return allKept(d.broken)
 }
 
 func (d *demo) play() error {

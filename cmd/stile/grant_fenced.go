@@ -18,7 +18,11 @@ import (
 
 // runFenced is land with a command: it speaks as the verbs do that run one.
 func (f *grantLandFlags) runFenced(name string, files []string, parsed error) int {
-	code, err := carryOut(f.fencedArgs(name, files, parsed), func() (int, error) { return f.fenced(name) })
+	return f.ended(carryOut(f.fencedArgs(files, parsed), func() (int, error) { return f.fenced(name) }))
+}
+
+// ended is the end of a verb that runs a command: such a verb tells its errors on stderr, as JSON too.
+func (f *grantFlags) ended(code int, err error) int {
 	if err == nil {
 		return code
 	}
@@ -31,7 +35,7 @@ func (f *grantLandFlags) runFenced(name string, files []string, parsed error) in
 	return fl.exit
 }
 
-func (f *grantLandFlags) fencedArgs(name string, files []string, parsed error) error {
+func (f *grantLandFlags) fencedArgs(files []string, parsed error) error {
 	const form = "stile grant land NAME [flags] -- COMMAND"
 	switch {
 	case parsed != nil:
@@ -43,7 +47,6 @@ func (f *grantLandFlags) fencedArgs(name string, files []string, parsed error) e
 	case f.dir != "" || f.empty != "" || f.manifest != "" || f.resolve != "" || f.links:
 		return usageHint(form, "a command lands by itself: no --dir, --empty, --manifest or --resolve with it")
 	}
-	_ = name
 	return nil
 }
 

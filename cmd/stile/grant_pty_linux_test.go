@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // atlas makes an estate with one container in a folder, and gives the folder.
@@ -81,24 +79,7 @@ func hasTerminal(t *testing.T, pid int) bool {
 // Keys reach the command once, and stile outlives them.
 func TestGrantRunInterruptOnce(t *testing.T) {
 	dir := atlas(t)
-	x := onTerminal(t, dir, "stile", "grant", "run", "atlas", "--agent", "ada", "--", "helper", "signals")
-	x.expect("ready\r\n")
-	for range 3 {
-		x.types("\x03")
-		x.expect("got SIGINT\r\n")
-		if err := unix.Kill(x.cmd.Process.Pid, unix.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
-		x.expect("got SIGUSR1\r\n")
-	}
-	x.types("\x1c")
-	x.expect("got SIGQUIT\r\n")
-	x.types("end\n")
-	x.expect("\nend\r\n")
-	x.exits(0)
-	if n := strings.Count(x.shown(), "got SIGINT"); n != 3 {
-		t.Errorf("%d SIGINTs for three ^C: %q", n, x.shown())
-	}
+	onceEach(t, onTerminal(t, dir, "stile", "grant", "run", "atlas", "--agent", "ada", "--", "helper", "signals"))
 }
 
 // ^Z stops both, fg continues both, and the shell has its terminal whenever it should.

@@ -82,17 +82,7 @@ stile grant run -n atlas --agent ada -- ./survey.sh   # not now: exit 75`,
 
 func cmdGrantRun(args []string) int {
 	f := &grantRunFlags{wait: grantWait}
-	code, err := carryOut(f.parse(args), f.run)
-	if err == nil {
-		return code
-	}
-	fl := f.classify(err)
-	if f.json {
-		printJSON(os.Stderr, f.errorObject(fl))
-	} else {
-		f.print(os.Stderr, fl)
-	}
-	return fl.exit
+	return f.ended(carryOut(f.parse(args), f.run))
 }
 
 func (f *grantRunFlags) parse(args []string) error {

@@ -175,7 +175,12 @@ func TestReadUnderRun(t *testing.T) {
 
 // ^C reaches the command once, and run waits for what it makes of it.
 func TestInterruptOnce(t *testing.T) {
-	x := onTerminal(t, t.TempDir(), "stile", "run", "f", "helper", "signals")
+	onceEach(t, onTerminal(t, t.TempDir(), "stile", "run", "f", "helper", "signals"))
+}
+
+// onceEach types keys that send signals, to a command that counts them.
+func onceEach(t *testing.T, x *terminal) {
+	t.Helper()
 	x.expect("ready\r\n")
 	for range 3 {
 		x.types("\x03")

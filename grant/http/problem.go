@@ -2,7 +2,6 @@ package granthttp
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -91,26 +90,9 @@ func problemOf(status int, data []byte) error {
 	}
 	e.Status = status
 	if e.Refusal != nil {
-		return refusedError{e.Refusal, e.Quarantine}
+		return e.Refusal
 	}
 	return e
-}
-
-// refusedError is a refusal, and where the service keeps what was refused.
-type refusedError struct {
-	*grant.Refusal
-	kept grant.Digest
-}
-
-func (e refusedError) Unwrap() error { return e.Refusal }
-
-// KeptIn is the quarantine's document of a refused landing, if the service keeps it.
-func KeptIn(err error) grant.Digest {
-	var r refusedError
-	if errors.As(err, &r) {
-		return r.kept
-	}
-	return ""
 }
 
 // Tag is a revision's ETag: its epoch and number.

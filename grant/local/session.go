@@ -88,13 +88,8 @@ func (s *Store) NewSession(container, agent, nonce string, base grant.Ref) (*Ses
 	if err := errors.Join(grant.CheckName(container), grant.CheckName(agent)); err != nil {
 		return nil, err
 	}
-	if nonce == "" {
-		var err error
-		if nonce, err = s.seams.Hex24(); err != nil {
-			return nil, err
-		}
-	}
-	if err := grant.CheckNonce(nonce); err != nil {
+	nonce, err := s.nonce(nonce)
+	if err != nil {
 		return nil, err
 	}
 	x := &Session{Container: container, Agent: agent, Nonce: nonce, Base: base}
@@ -249,20 +244,26 @@ type Attempt struct {
 	path  string
 }
 
+// nonce is the one given, or else one drawn.
+func (s *Store) nonce(given string) (nonce string, err error) {
+	if nonce = given; nonce == "" {
+		nonce, err = s.seams.Hex24()
+	}
+	if err == nil {
+		err = grant.CheckNonce(nonce)
+	}
+	return nonce, err
+}
+
 // Attempt stores a nonce, drawn unless one is given, with the head that the command is about to be based on. One
 // with that nonce that is there already is returned as it is: a retry.
 func (s *Store) Attempt(x *Session, op grant.Op, nonce string, base grant.Ref) (*Attempt, error) {
-	if nonce == "" {
-		var err error
-		if nonce, err = s.seams.Hex24(); err != nil {
-			return nil, err
-		}
-	}
-	if err := grant.CheckNonce(nonce); err != nil {
+	nonce, err := s.nonce(nonce)
+	if err != nil {
 		return nil, err
 	}
 	a := &Attempt{Op: op, Nonce: nonce, Base: base, path: x.beside("~" + nonce + triedSuffix)}
-	err := s.store(a.path, attemptFile{V: 1, Op: op, Nonce: nonce, Base: refFile(base)})
+	err = s.store(a.path, attemptFile{V: 1, Op: op, Nonce: nonce, Base: refFile(base)})
 	if errors.Is(err, fs.ErrExist) {
 		return s.openAttempt(a.path)
 	}

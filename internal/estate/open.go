@@ -191,9 +191,6 @@ func (e *Estate) Container(name string, create bool) (*Folder, error) {
 // Agents lists the names of the estate's agents, sorted. A folder whose name no agent can have is none.
 func (e *Estate) Agents() ([]string, error) { return e.members(agentsName) }
 
-// Containers is Agents for containers.
-func (e *Estate) Containers() ([]string, error) { return e.members(containersName) }
-
 // AgentPath is where an agent's folder is, whether it is there or not.
 func (e *Estate) AgentPath(name string) string { return filepath.Join(e.Path, agentsName, name) }
 
