@@ -24,6 +24,7 @@ type grantClient struct {
 	head    grant.Digest // the register's, when it was acquired
 	nothing grant.Digest // an object that is there
 	n       int
+	leave   func() // the line of those who wait
 }
 
 // openGrant is the least passage of a grant, its lock and unlock: acquire, a landing, without which there is no
@@ -85,23 +86,25 @@ func (c *grantClient) do(cmd grant.Command) (*grant.Page, error) {
 	return rev.Page(), err
 }
 
-func (c *grantClient) acquire() error {
-	return c.store.InLine(context.Background(), "bench", func(context.Context) error {
-		for {
-			_, _ = rand.Read(c.session.Secret[:])
-			page, err := c.do(grant.Acquire{Meta: c.meta(), Session: c.session.Secret.Hash()})
-			if err == nil {
-				c.session.Grant, c.head = page.Grant, page.Register.Head
-				return nil
-			}
-			if grant.CodeOf(err) != grant.CodeHeld {
-				return err
-			}
-			if err := c.free(); err != nil {
-				return err
-			}
+// acquire stands in line, and stays at its head until the release.
+func (c *grantClient) acquire() (err error) {
+	if c.leave, err = c.store.LineUp(context.Background(), "bench"); err != nil {
+		return err
+	}
+	for {
+		_, _ = rand.Read(c.session.Secret[:])
+		page, err := c.do(grant.Acquire{Meta: c.meta(), Session: c.session.Secret.Hash()})
+		if err == nil {
+			c.session.Grant, c.head = page.Grant, page.Register.Head
+			return nil
 		}
-	})
+		if grant.CodeOf(err) != grant.CodeHeld {
+			return err
+		}
+		if err := c.free(); err != nil {
+			return err
+		}
+	}
 }
 
 // free returns when nobody holds the container.
@@ -123,6 +126,7 @@ func (c *grantClient) landAndRelease(manifest grant.Digest) error {
 		return err
 	}
 	_, err = c.do(grant.Release{Meta: c.meta(), Session: c.session, ReadBack: page.Register.Head})
+	c.leave()
 	return err
 }
 

@@ -96,7 +96,7 @@ var workloads = []workload{
 	},
 	{
 		"grant-contend", "Grant: contending processes",
-		"A passage is lock and unlock: one after the other acquires, lands and releases, since no grant is released without a landing. That is three revisions, each two fsyncs before it is answered; `grant+empty` stores a manifest besides, two more. Nobody petitions: who waits stands in line on this host (`InLine`). `lockfile`, not synced, for scale. etcd's own Mutex gave 83 passages a second to 8 clients on such a machine.",
+		"A passage is lock and unlock: one after the other acquires, lands and releases, since no grant is released without a landing. That is three revisions, each two fsyncs before it is answered; `grant+empty` stores a manifest besides, two more. Nobody petitions: who waits stands in line on this host (`LineUp`) until it has released. `lockfile`, not synced, for scale. etcd's own Mutex gave 83 passages a second to 8 clients on such a machine.",
 		nil, (*bench).grantContend,
 	},
 	{

@@ -54,9 +54,11 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		defer s.letGo(f)
 		ctx, behind = f.Context(), true
 	}
+	var witness witnesses
 	if r.Env == nil {
-		r.Env = func(ctx context.Context, head grant.Revision) (grant.Env, error) {
-			return s.env(ctx, b, r.Command, head, behind)
+		r.Env = func(ctx context.Context, head grant.Revision) (env grant.Env, err error) {
+			env, witness, err = s.env(ctx, b, r.Command, head, behind)
+			return env, err
 		}
 	}
 	rev, replayed, err = grant.Do(ctx, s, r)
@@ -69,7 +71,7 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 			return grant.Revision{}, false, err
 		}
 	}
-	s.Remember(meta.Container, rev)
+	s.rememberAfter(meta.Container, rev, witness)
 	return rev, replayed, nil
 }
 
@@ -88,7 +90,7 @@ func (s *Store) refusedAlready(ctx context.Context, b *box, r grant.Request) (gr
 	if err != nil || head.Page().State != grant.StateHeld || now >= head.Page().Expiry || head.Page().Nonce == grant.MetaOf(r.Command).Nonce {
 		return head.Ref(), err
 	}
-	env, err := s.env(ctx, b, r.Command, head, true)
+	env, _, err := s.env(ctx, b, r.Command, head, true)
 	if err == nil {
 		_, err = grant.Apply(head, r.Command, env)
 	}
@@ -107,36 +109,38 @@ func (b *box) assure(ctx context.Context, at grant.Ref) error {
 	return b.settleDurably(p)
 }
 
-// env is what a command meets here that is evaluated on head.
-func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, head grant.Revision, behind bool) (grant.Env, error) {
+// env is what a command meets here that is evaluated on head, and the witness as it was read for that.
+func (s *Store) env(ctx context.Context, b *box, cmd grant.Command, head grant.Revision, behind bool) (grant.Env, witnesses, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
-		return grant.Env{}, err
+		return grant.Env{}, witnesses{}, err
 	}
 	e := grant.Env{Now: grant.Stamp{Source: grant.SourceStore, T: now}, FenceHeld: behind}
-	if e.Witness, err = s.witnessFor(ctx, b, head); err != nil {
-		return grant.Env{}, err
+	var read witnesses
+	if s.state != "" {
+		if read, err = s.witnesses(b.name); err != nil {
+			return grant.Env{}, witnesses{}, err
+		}
+		if e.Witness = read.highest; b.ranAhead(ctx, head, read.highest) {
+			e.Witness = grant.Witness{}
+		}
 	}
 	if cmd.Op() == grant.OpAcquire {
 		if e.Elsewhere, err = s.heldBy(ctx, grant.MetaOf(cmd).By.Name, b.name, now); err != nil {
-			return grant.Env{}, err
+			return grant.Env{}, witnesses{}, err
 		}
 	}
-	return e, nil
+	return e, read, nil
 }
 
-// witnessFor is the witness to hold a head against. Another process of the user may have gone on since the head
-// was read, and written what it saw: that is no rollback. The swap will conflict.
-func (s *Store) witnessFor(ctx context.Context, b *box, head grant.Revision) (grant.Witness, error) {
-	w, err := s.Witness(b.name)
-	if err != nil || head.Page() == nil || grant.CheckWitness(head, w) == nil {
-		return w, err
+// ranAhead tells whether a witness is only ahead of a head that was read before: another process of the user may have
+// gone on since, and written what it saw. That is no rollback. The swap will conflict.
+func (b *box) ranAhead(ctx context.Context, head grant.Revision, w grant.Witness) bool {
+	if head.Page() == nil || grant.CheckWitness(head, w) == nil {
+		return false
 	}
 	now, _, err := b.head(ctx)
-	if err == nil && grant.CheckWitness(now, w) == nil {
-		return grant.Witness{}, nil
-	}
-	return w, nil // the witness says what is wrong
+	return err == nil && grant.CheckWitness(now, w) == nil
 }
 
 // heldBy lists the containers but one on which an agent holds a grant that has not expired. One that cannot

@@ -2,10 +2,8 @@ package local
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -29,13 +27,6 @@ const (
 	maxWitness    = 64 << 10
 	keptWitnesses = 2
 )
-
-// witnessLine is a witness on disk.
-type witnessLine struct {
-	V         int           `json:"v"`
-	Container string        `json:"container"`
-	Witness   grant.Witness `json:"witness"`
-}
 
 func (s *Store) witnessDir(container string) string {
 	return filepath.Join(s.state, witnessName, s.estate, container)
@@ -72,10 +63,16 @@ func (s *Store) witnesses(container string) (w witnesses, err error) {
 		return w, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
 	}
 	for _, name := range names {
-		if _, ok := parsePlace(name); !ok {
+		if _, ok := parsePlace(name); ok {
+			w.files = append(w.files, name)
+		}
+	}
+	for i, name := range w.files {
+		w.size, w.whole = maxWitness, false
+		if known, ok := s.recall(container).read[name]; ok && i < len(w.files)-1 && s.asLong(filepath.Join(dir, name), len(known.data)) {
+			w.highest = higher(w.highest, known.highest)
 			continue
 		}
-		w.files, w.size, w.whole = append(w.files, name), maxWitness, false
 		data, err := s.slurp(filepath.Join(dir, name), maxWitness)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errOdd): // later ones have come
@@ -91,6 +88,12 @@ func (s *Store) witnesses(container string) (w witnesses, err error) {
 		w.highest = higher(w.highest, highest)
 	}
 	return w, nil
+}
+
+// asLong tells whether a file is as long as it was. Lines are only added, so there is nothing new in it then.
+func (s *Store) asLong(name string, size int) bool {
+	info, err := s.seams.FS.Lstat(name)
+	return err == nil && info.Mode.IsRegular() && info.Size == int64(size)
 }
 
 // highestIn is the highest of a file's lines. What this process has read of the file before is only compared.
@@ -135,56 +138,46 @@ type witnessRead struct {
 	highest grant.Witness
 }
 
-func parseWitness(data []byte, container string) (grant.Witness, error) {
-	var w witnessLine
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&w)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return grant.Witness{}, errCutShort
-	}
-	if err != nil {
-		return grant.Witness{}, errors.New("it is no witness")
-	}
-	switch x := w.Witness; {
-	case w.V != 1:
-		return grant.Witness{}, grant.ErrNewer
-	case w.Container != container || x.Epoch < 1 || x.Rev < 1 || x.Grant < 0 || x.Next < 0 || x.Register.Seq < 0:
-		return grant.Witness{}, errors.New("it is no witness of this container")
-	}
-	return w.Witness, nil
-}
-
 // Remember keeps what was seen of a container as the user's witness. A failure is told to the log and is no
 // error: what was done is done. It is not synced: a power cut may leave the witness behind, never ahead.
 func (s *Store) Remember(container string, seen grant.Revision) {
+	s.rememberAfter(container, seen, witnesses{})
+}
+
+// rememberAfter is Remember for whoever has just read the witness: as long as nobody has added to it since, it need
+// not be read again.
+func (s *Store) rememberAfter(container string, seen grant.Revision, is witnesses) {
 	if s.state == "" || seen.Page() == nil {
 		return
 	}
-	if err := s.remark(container, seen); err != nil {
+	if err := s.remark(container, seen, is); err != nil {
 		s.log.Warn("witness not written", "container", container, "error", err)
 	}
 }
 
-func (s *Store) remark(container string, seen grant.Revision) error {
+func (s *Store) remark(container string, seen grant.Revision, is witnesses) error {
+	w := grant.WitnessOf(seen, is.highest)
+	if len(is.files) > 0 && w != is.highest {
+		if done, err := s.addToWitness(is, container, w, true); done || err != nil {
+			return err
+		}
+	}
 	is, err := s.witnesses(container)
 	if err != nil {
 		return err
 	}
-	w := grant.WitnessOf(seen, is.highest)
-	if w == is.highest {
+	if w = grant.WitnessOf(seen, is.highest); w == is.highest {
 		return nil
+	}
+	if done, err := s.addToWitness(is, container, w, false); done || err != nil {
+		return err
 	}
 	dir, err := s.stateBox(witnessName, container)
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(witnessLine{V: 1, Container: container, Witness: w})
+	line, err := lineOf(container, w)
 	if err != nil {
-		return err
-	}
-	line = append(line, '\n')
-	if done, err := s.addToWitness(dir, is, line); done || err != nil {
 		return err
 	}
 	f, err := s.seams.FS.Create(filepath.Join(dir, place{w.Epoch, w.Rev}.name()), 0o600)
@@ -205,15 +198,25 @@ func (s *Store) remark(container string, seen grant.Revision) error {
 	return nil
 }
 
-// addToWitness adds a line to the last file. Not done: a new file is due.
-func (s *Store) addToWitness(dir string, is witnesses, line []byte) (done bool, err error) {
+// addToWitness adds a line to the last file; as it was read, if only then, so that nothing higher stands before it.
+// Not done: it has grown since, or a new file is due.
+func (s *Store) addToWitness(is witnesses, container string, w grant.Witness, only bool) (done bool, err error) {
+	line, err := lineOf(container, w)
+	if err != nil {
+		return false, err
+	}
 	fsys, ok := s.seams.FS.(vfs.Appender)
 	if !ok || len(is.files) == 0 || is.size+len(line) > fullWitness {
 		return false, nil
 	}
-	f, err := fsys.OpenAppend(filepath.Join(dir, is.files[len(is.files)-1]), false, 0)
+	f, err := fsys.OpenAppend(filepath.Join(s.witnessDir(container), is.files[len(is.files)-1]), false, 0)
 	if err != nil {
 		return false, nil //nolint:nilerr // it went, or is not to be written: a new one will do
+	}
+	if only {
+		if info, err := f.Stat(); err != nil || info.Size != int64(is.size) {
+			return false, errors.Join(err, f.Close())
+		}
 	}
 	if !is.whole {
 		line = append([]byte{'\n'}, line...) // a writer died, or is at work: no line of its own is lost to us

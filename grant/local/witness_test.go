@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/stile-lock/stile/grant"
 )
@@ -214,7 +217,7 @@ func TestWitnessOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := e.petition("carl")
-	env, err := s.env(t.Context(), b, cmd, stale, false)
+	env, _, err := s.env(t.Context(), b, cmd, stale, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,5 +260,77 @@ func TestWitnessAmongProcesses(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestScanWitness: a line is read the same by the quick way and the careful one, or by the careful one alone.
+func TestScanWitness(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		digest := func(name string) grant.Digest {
+			return grant.Digest(rapid.SampledFrom([]string{"", strings.Repeat("0a", 32), strings.Repeat("f9", 32)}).Draw(t, name))
+		}
+		number := rapid.Int64Range(-1, grant.MaxNumber)
+		w := grant.Witness{Epoch: number.Draw(t, "epoch"), Grant: number.Draw(t, "grant"), Hash: digest("hash"), Next: number.Draw(t, "next"),
+			Rev: number.Draw(t, "rev"), Register: grant.Register{Head: digest("head"), Seq: number.Draw(t, "seq")}}
+		container := rapid.SampledFrom([]string{"atlas", "bench"}).Draw(t, "container")
+		line, err := lineOf(container, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		sound := w.Epoch > 0 && w.Rev > 0 && w.Grant >= 0 && w.Next >= 0 && w.Register.Seq >= 0
+		got, ok := scanWitness(line, container)
+		if ok != sound || ok && got != w {
+			t.Fatalf("%s\nscanned as %+v, %v", line, got, ok)
+		}
+		if rapid.Bool().Draw(t, "cut") {
+			line = line[:rapid.IntRange(0, len(line)).Draw(t, "at")]
+		} else {
+			line[rapid.IntRange(0, len(line)-1).Draw(t, "at")] = rapid.SampledFrom([]byte(" 0a\"}{,:-\\\x00")).Draw(t, "byte")
+		}
+		quick, ok := scanWitness(line, "atlas")
+		if !ok {
+			return
+		}
+		var careful witnessLine
+		dec := json.NewDecoder(bytes.NewReader(line))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&careful); err != nil || careful != (witnessLine{1, "atlas", quick}) {
+			t.Fatalf("%s\nscanned as %+v, decoded as %+v, %v", line, quick, careful, err)
+		}
+	})
+}
+
+// TestWitnessReadBefore: what was read before a commit is added to as it was read; when others have added since, it is
+// read again, so that the last line stays the highest.
+func TestWitnessReadBefore(t *testing.T) {
+	e := newEstate(t)
+	s, other := e.open(), e.open()
+	e.do(s, e.petition("anna"))
+	read, err := s.witnesses("atlas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := e.do(s, grant.Touch{Meta: e.meta(grant.Agent("anna"))})
+	later := e.do(other, grant.Touch{Meta: e.meta(grant.Agent("anna"))})
+	s.rememberAfter("atlas", own, read)
+	lines := func() []string {
+		data, err := os.ReadFile(filepath.Join(s.witnessDir("atlas"), names(t, s.witnessDir("atlas"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	}
+	n := len(lines())
+	if w, err := parseWitness([]byte(lines()[n-1]), "atlas"); err != nil || w.Rev != later.Page().Rev {
+		t.Errorf("the last line: %+v, %v", w, err)
+	}
+	if read, err = s.witnesses("atlas"); err != nil {
+		t.Fatal(err)
+	}
+	more := e.do(other, grant.Touch{Meta: e.meta(grant.Agent("anna"))})
+	s.rememberAfter("atlas", more, read)
+	if len(lines()) != n+1 {
+		t.Errorf("%d lines for one more page", len(lines())-n)
 	}
 }
