@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -35,6 +36,29 @@ type witnessLine struct {
 	V         int           `json:"v"`
 	Container string        `json:"container"`
 	Witness   grant.Witness `json:"witness"`
+	// Sum is the CRC-32C of what is before it, in eight hex digits: half of one line on half of another can be
+	// good JSON. Lines that were written before there were sums have none.
+	Sum string `json:"sum,omitempty"`
+}
+
+// sumTail is the end of a line with a sum.
+const sumTail = `,"sum":"%08x"}`
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (w witnessLine) encode() ([]byte, error) {
+	line, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	line = line[:len(line)-1]
+	return fmt.Appendf(line, sumTail+"\n", crc32.Checksum(line, castagnoli)), nil
+}
+
+// whole tells whether the line is as it was written.
+func (w witnessLine) whole(line []byte) bool {
+	end := len(line) - len(fmt.Sprintf(sumTail, 0))
+	return w.Sum == "" || end > 0 && w.Sum == fmt.Sprintf("%08x", crc32.Checksum(line[:end], castagnoli))
 }
 
 func (s *Store) witnessDir(container string) string {
@@ -78,7 +102,10 @@ func (s *Store) witnesses(container string) (w witnesses, err error) {
 		w.files, w.size, w.whole = append(w.files, name), maxWitness, false
 		data, err := s.slurp(filepath.Join(dir, name), maxWitness)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errOdd): // later ones have come
+		case errors.Is(err, fs.ErrNotExist): // later ones have come
+			continue
+		case errors.Is(err, errOdd):
+			s.log.Warn("a witness cannot be read", "file", filepath.Join(dir, name), "error", err)
 			continue
 		case err != nil:
 			return w, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)
@@ -149,6 +176,8 @@ func parseWitness(data []byte, container string) (grant.Witness, error) {
 	switch x := w.Witness; {
 	case w.V != 1:
 		return grant.Witness{}, grant.ErrNewer
+	case !w.whole(data):
+		return grant.Witness{}, errors.New("a line is damaged")
 	case w.Container != container || x.Epoch < 1 || x.Rev < 1 || x.Grant < 0 || x.Next < 0 || x.Register.Seq < 0:
 		return grant.Witness{}, errors.New("it is no witness of this container")
 	}
@@ -179,11 +208,10 @@ func (s *Store) remark(container string, seen grant.Revision) error {
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(witnessLine{V: 1, Container: container, Witness: w})
+	line, err := witnessLine{V: 1, Container: container, Witness: w}.encode()
 	if err != nil {
 		return err
 	}
-	line = append(line, '\n')
 	if done, err := s.addToWitness(dir, is, line); done || err != nil {
 		return err
 	}
