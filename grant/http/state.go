@@ -39,6 +39,9 @@ func (s *Store) Granted(x *local.Session, number int64) error { return s.own.Gra
 // Forget removes a session.
 func (s *Store) Forget(x *local.Session) error { return s.own.Forget(x) }
 
+// Prune removes sessions whose grants ended many grants ago.
+func (s *Store) Prune(container string, begun int64) { s.own.Prune(container, begun) }
+
 // Attempt stores a command of a session before its first try.
 func (s *Store) Attempt(x *local.Session, op grant.Op, nonce string, base grant.Ref) (*local.Attempt, error) {
 	return s.own.Attempt(x, op, nonce, base)

@@ -263,7 +263,7 @@ func histories(t *testing.T, class string) {
 		rounds = 120
 	}
 	for range rounds {
-		before := headOf(t, store, nil, false)
+		before := headOf(t, store)
 		i := dice.IntN(len(procs))
 		// As a rule the holder, if it is at work still.
 		holder := func(p *process) bool { return before.Holder != nil && p.name == before.Holder.Agent }
@@ -276,7 +276,7 @@ func histories(t *testing.T, class string) {
 				t.Fatal(err)
 			}
 			procs[i] = start()
-			until(t, store, before, false, func(p *grant.Page) bool { return p.Grant > before.Grant })
+			until(t, store, before, false, func(p *grant.Page, _ bool) bool { return p.Grant > before.Grant })
 			continue
 		}
 		// Whoever holds now, if it is this one, is overtaken meanwhile; unless it was stopped inside the fence, or
@@ -284,12 +284,15 @@ func histories(t *testing.T, class string) {
 		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		last, still := int64(0), 0
-		until(t, store, before, true, func(p *grant.Page) bool {
+		last, still, half := int64(0), 0, 0
+		until(t, store, before, true, func(p *grant.Page, whole bool) bool {
 			if still++; p.Rev != last {
 				last, still = p.Rev, 0
 			}
-			return p.Grant > before.Grant+1 || still > 10
+			if !whole {
+				half++
+			}
+			return p.Grant > before.Grant+1 || still > 10 || half > 1
 		})
 		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -344,28 +347,38 @@ func unblocked(t *testing.T, s *Store) {
 	}
 }
 
-// headOf is the head; last while a page is half there, whose writer was stopped in the middle of it.
-func headOf(t *testing.T, s *Store, last *grant.Page, stopped bool) *grant.Page {
+// headOf is the head.
+func headOf(t *testing.T, s *Store) *grant.Page {
 	t.Helper()
-	if !stopped { // else half a page is its writer's, who lives, and nobody may set it aside
-		unblocked(t, s)
-	}
+	unblocked(t, s)
 	head, err := s.Head(t.Context(), "atlas")
-	if errors.Is(err, grant.ErrBadPage) && stopped {
-		return last
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return head.Page()
 }
 
-// until waits for a page that is as asked, from the last one that was seen.
-func until(t *testing.T, s *Store, p *grant.Page, stopped bool, done func(*grant.Page) bool) {
+// until waits for a page that is as asked, from the last one that was seen. It is told false for a page that is
+// half there, whose writer was stopped in the middle of it: he lives, and nobody may set it aside.
+func until(t *testing.T, s *Store, p *grant.Page, stopped bool, done func(p *grant.Page, whole bool) bool) {
 	t.Helper()
 	for {
-		p = headOf(t, s, p, stopped)
-		if done(p) {
+		whole := true
+		if stopped {
+			// Not for as long as Head waits for such a writer, and so does every process.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			head, err := s.Head(ctx, "atlas")
+			cancel()
+			switch whole = err == nil; {
+			case whole:
+				p = head.Page()
+			case !errors.Is(err, grant.ErrBadPage) && !errors.Is(err, context.DeadlineExceeded):
+				t.Fatal(err)
+			}
+		} else {
+			p = headOf(t, s)
+		}
+		if done(p, whole) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -75,7 +75,10 @@ func (s *Store) witnesses(container string) (w witnesses, err error) {
 		}
 		data, err := s.slurp(filepath.Join(dir, name), maxWitness)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errOdd): // later ones have come
+		case errors.Is(err, fs.ErrNotExist): // later ones have come
+			continue
+		case errors.Is(err, errOdd):
+			s.log.Warn("a witness cannot be read", "file", filepath.Join(dir, name), "error", err)
 			continue
 		case err != nil:
 			return w, fmt.Errorf("read the witness of %s: %w", display.Text(container), err)

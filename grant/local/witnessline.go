@@ -2,8 +2,12 @@ package local
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
 	"strconv"
 
@@ -15,11 +19,30 @@ type witnessLine struct {
 	V         int           `json:"v"`
 	Container string        `json:"container"`
 	Witness   grant.Witness `json:"witness"`
+	// Sum is the CRC-32C of what is before it, in eight hex digits: half of one line on half of another can be
+	// good JSON. Lines that were written before there were sums have none.
+	Sum string `json:"sum,omitempty"`
 }
 
+// sumTail is the end of a line with a sum.
+const sumTail = `,"sum":"%08x"}`
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// lineOf is a line with its end.
 func lineOf(container string, w grant.Witness) ([]byte, error) {
 	line, err := json.Marshal(witnessLine{V: 1, Container: container, Witness: w})
-	return append(line, '\n'), err
+	if err != nil {
+		return nil, err
+	}
+	line = line[:len(line)-1]
+	return fmt.Appendf(line, sumTail+"\n", crc32.Checksum(line, castagnoli)), nil
+}
+
+// whole tells whether the line is as it was written.
+func (w witnessLine) whole(line []byte) bool {
+	end := len(line) - len(fmt.Sprintf(sumTail, 0))
+	return w.Sum == "" || end > 0 && w.Sum == fmt.Sprintf("%08x", crc32.Checksum(line[:end], castagnoli))
 }
 
 // parseWitness reads a line without its end.
@@ -40,6 +63,8 @@ func parseWitness(line []byte, container string) (grant.Witness, error) {
 	switch x := w.Witness; {
 	case w.V != 1:
 		return grant.Witness{}, grant.ErrNewer
+	case !w.whole(line):
+		return grant.Witness{}, errors.New("a line is damaged")
 	case w.Container != container || x.Epoch < 1 || x.Rev < 1 || x.Grant < 0 || x.Next < 0 || x.Register.Seq < 0:
 		return grant.Witness{}, errors.New("it is no witness of this container")
 	}
@@ -67,7 +92,13 @@ func scanWitness(line []byte, container string) (grant.Witness, bool) {
 	w.Register.Head = s.digest()
 	s.literal(`","seq":`)
 	w.Register.Seq = s.number()
-	s.literal(`}}}`)
+	s.literal(`}}`)
+	summed := line[:len(line)-len(s.rest)]
+	s.literal(`,"sum":"`)
+	var sum [4]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(summed, castagnoli))
+	s.literal(hex.EncodeToString(sum[:]))
+	s.literal(`"}`)
 	return w, s.ok && len(s.rest) == 0 && w.Epoch > 0 && w.Rev > 0
 }
 

@@ -98,6 +98,7 @@ func (c *Client) acquire(ctx context.Context, x *local.Session) (Result, error) 
 		}
 	}
 	if !replayed {
+		c.Store.Prune(x.Container, x.Grant)
 		return Result{Revision: rev}, nil
 	}
 	head, err := c.Store.Head(ctx, x.Container)

@@ -33,6 +33,7 @@ type Store interface {
 	Sessions(container string) ([]*local.Session, error)
 	Granted(x *local.Session, number int64) error
 	Forget(x *local.Session) error
+	Prune(container string, begun int64)
 	Attempt(x *local.Session, op grant.Op, nonce string, base grant.Ref) (*local.Attempt, error)
 	Attempts(x *local.Session) ([]*local.Attempt, error)
 	Settle(a *local.Attempt) error

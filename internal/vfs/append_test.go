@@ -10,14 +10,22 @@ import (
 	"testing"
 
 	"github.com/stile-lock/stile/internal/vfs"
+	"github.com/stile-lock/stile/internal/vfs/vfstest"
 )
 
 func TestOpenAppend(t *testing.T) {
-	fsys, ok := vfs.OS().(vfs.Appender)
+	t.Run("system", func(t *testing.T) { openAppend(t, vfs.OS(), t.TempDir()) })
+	mem := vfstest.NewMem("/d")
+	t.Run("memory", func(t *testing.T) { openAppend(t, mem, "/d") })
+	mem = vfstest.NewMem("/d")
+	t.Run("wrapped", func(t *testing.T) { openAppend(t, vfstest.Wrap(mem, func(vfstest.Op) error { return nil }), "/d") })
+}
+
+func openAppend(t *testing.T, all vfs.FS, dir string) {
+	fsys, ok := all.(vfs.Appender)
 	if !ok {
-		t.Fatal("the system's files cannot be appended to")
+		t.Fatal("its files cannot be appended to")
 	}
-	dir := t.TempDir()
 	name := filepath.Join(dir, "f")
 	if _, err := fsys.OpenAppend(name, false, 0o600); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
@@ -60,8 +68,16 @@ func TestOpenAppend(t *testing.T) {
 	if _, err := b.Write([]byte("xy")); err != nil {
 		t.Error(err)
 	}
-	if got, err := os.ReadFile(name); err != nil || string(got) != want {
+	r, err := all.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, _, err := vfs.ReadAll(r, 100); err != nil || string(got) != want {
 		t.Errorf("the file holds %q, %v; want %q", got, err, want)
+	}
+	if all != vfs.OS() {
+		return
 	}
 	if err := os.Symlink("f", filepath.Join(dir, "link")); err == nil {
 		if f, err := fsys.OpenAppend(filepath.Join(dir, "link"), false, 0); err == nil {

@@ -10,7 +10,7 @@ import (
 
 // Op is one operation about to be done.
 type Op struct {
-	Kind string // create, open, link, rename, remove, lstat, readlink, list, syncdir, mkdir; file operations: read, write, stat, chmod, chown, sync, close
+	Kind string // create, open, openappend, link, rename, remove, lstat, readlink, list, syncdir, mkdir; file operations: read, write, stat, chmod, chown, sync, close, truncate
 	Name string // the file's name as it was opened, or the old name of a link or rename
 	New  string // the new name of a link or rename
 	Data []byte // what a write writes
