@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/stile-lock/stile/internal/display"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 // CapForDisplay makes a value from a lock file or a path fit for a message: what is not printable is
 // escaped, and what is then longer than 32 characters is shown as its first 29 and "...".
 func CapForDisplay(s string) string {
-	s = escape(s)
+	s = display.Text(s)
 	if utf8.RuneCountInString(s) <= displayMax {
 		return s
 	}
@@ -29,39 +30,6 @@ func CapForDisplay(s string) string {
 		n++
 	}
 	return s
-}
-
-// escape replaces what could move a cursor, colour a terminal or reorder a line, in the notation of
-// Go and of $'…' in shells.
-func escape(s string) string {
-	clean := true
-	for _, r := range s {
-		if r == utf8.RuneError || !unicode.IsPrint(r) || r == '\\' {
-			clean = false
-			break
-		}
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r == '\\':
-			b.WriteString(`\\`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-	}
-	return b.String()
 }
 
 // displayPath caps each element of a path.

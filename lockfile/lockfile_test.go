@@ -339,7 +339,7 @@ func TestDisplay(t *testing.T) {
 		strings.Repeat("a", 33):   strings.Repeat("a", 29) + "...",
 		strings.Repeat("é", 33):   strings.Repeat("é", 29) + "...",
 		"a\x1b[31mb":              `a\x1b[31mb`,
-		"a\nb\\":                  `a\x0ab\\`,
+		"a\nb\\":                  `a\nb\`,
 		"\xff":                    `\xff`,
 		"\u202e":                  `\u202e`,
 		strings.Repeat("\x00", 9): strings.Repeat(`\x00`, 7) + `\...`,

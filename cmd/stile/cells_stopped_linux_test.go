@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // openUntil starts an open that is stopped at a call.
@@ -141,4 +144,102 @@ func cellLeftoversStay(c *world) {
 	c.open("x")
 	onlyFiles(c.T, c.path(), names...)
 	c.run(0, "board", "check")
+}
+
+// moveLock is the call with which a breaker, and a releaser, takes the lock's name away.
+const moveLock = "rename spawn-log.json.lock to spawn-log.json.lock.broken"
+
+// breakerUntil is openUntil that also tells, when it has ended, which locks it moved.
+func (c *world) breakerUntil(at string) (g *gated, moved func() []string) {
+	c.Helper()
+	stopped := false
+	var locks []string
+	g = c.gated(func(_ *gated, k call) answer {
+		if k.String() == moveLock {
+			text, err := os.ReadFile(c.lock())
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			locks = append(locks, string(text))
+		}
+		if !stopped && k.String() == at {
+			stopped = true
+			return hold
+		}
+		return pass
+	}, "dispatch", "open", "--agent", "ada", "--task", "breaker", "-w", "60")
+	return g, func() []string {
+		<-g.done
+		return locks
+	}
+}
+
+// settles waits until the process waits for a lock, or has ended.
+func (g *gated) settles() {
+	g.t.Helper()
+	until(g.t, "it waits for the lock or has ended", func() bool {
+		select {
+		case <-g.done:
+			return true
+		default:
+			return g.watches()
+		}
+	})
+}
+
+// Two breakers meet at one dead lock. Whoever has the claim goes on alone, and the other one never moves that lock.
+func cellTwoBreakers(c *world) {
+	lock := c.plant(deadPID(c.T), thisHost(c.T))
+	first, at := c.openUntil(moveLock)
+	second, moved := c.breakerUntil("")
+	second.settles()
+	fileHolds(c.T, c.lock(), lock)
+	first.let(at)
+	c.whole(first.id(), second.id())
+	if got := moved(); len(got) != 1 || got[0] == lock {
+		c.Errorf("the second one moves %q", got)
+	}
+}
+
+// A breaker has judged the lock, and is stopped; another breaks it meanwhile, and holds. The first one leaves that
+// lock alone.
+func cellJudgedReplaced(c *world) {
+	c.plant(deadPID(c.T), thisHost(c.T))
+	breaker, moved := c.breakerUntil("create spawn-log.json.lock.claim")
+	at := breaker.stopped()
+	holder, commit := c.openUntil("rename spawn-log.json.tmp to spawn-log.json")
+	lock := c.read(c.lock())
+	breaker.let(at)
+	breaker.settles()
+	fileHolds(c.T, c.lock(), lock)
+	holder.let(commit)
+	c.whole(holder.id(), breaker.id())
+	if got := moved(); len(got) != 1 || got[0] == lock {
+		c.Errorf("it moves %q", got)
+	}
+}
+
+// A lock that cannot be written fails after the step that makes its name. Another's is there by then, and stays.
+func cellPublishFails(c *world) {
+	at := "write spawn-log.json.lock.pending"
+	if !c.links {
+		at = "write spawn-log.json.lock"
+	}
+	g, write := c.openUntil(at)
+	if !c.links { // an operator has forced the half-made lock out
+		if err := os.Remove(c.lock()); err != nil {
+			c.Fatal(err)
+		}
+	}
+	lock := c.plant(os.Getpid(), thisHost(c.T))
+	g.respond(response{id: write.id, error: -int32(unix.EIO)})
+	g.exits(1)
+	if !strings.Contains(g.stderr(), "input/output error") {
+		c.Errorf("it says %s", g.stderr())
+	}
+	fileHolds(c.T, c.lock(), lock)
+	if err := os.Remove(c.lock()); err != nil {
+		c.Fatal(err)
+	}
+	c.whole()
 }

@@ -51,7 +51,7 @@ func (f *estateFlags) options() []option {
 			f.agent = v
 			return nil
 		}},
-		boolOption("json", "print JSON", &f.json),
+		jsonOption(&f.json),
 	}
 }
 

@@ -39,7 +39,7 @@ type doctorFlags struct {
 }
 
 func (f *doctorFlags) options() []option {
-	return []option{estateOption(&f.estate), boolOption("json", "print JSON", &f.json)}
+	return []option{estateOption(&f.estate), jsonOption(&f.json)}
 }
 
 // check is one thing that was tried.

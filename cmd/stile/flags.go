@@ -18,6 +18,11 @@ func boolOption(names, help string, p *bool) option {
 	return option{names: names, help: help, set: func(string) error { *p = true; return nil }}
 }
 
+// jsonOption and exactOption are those of verbs that show something.
+func jsonOption(p *bool) option { return boolOption("json", "print JSON", p) }
+
+func exactOption(p *bool) option { return boolOption("exact", "PATH itself is the lock file", p) }
+
 func stringOption(names, arg, help string, p *string) option {
 	return option{names: names, arg: arg, help: help, set: func(v string) error { *p = v; return nil }}
 }

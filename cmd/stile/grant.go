@@ -93,7 +93,7 @@ func nonEmpty(names, arg, help string, p *string) option {
 }
 
 func (f *grantFlags) base() []option {
-	return []option{estateOption(&f.estate), boolOption("json", "print JSON", &f.json)}
+	return []option{estateOption(&f.estate), jsonOption(&f.json)}
 }
 
 func (f *grantFlags) idOption() option {

@@ -21,8 +21,8 @@ type incidentFlags struct {
 func (f *incidentFlags) options() []option {
 	return []option{
 		lastOption(&f.last),
-		boolOption("exact", "PATH itself is the lock file", &f.exact),
-		boolOption("json", "print JSON", &f.json),
+		exactOption(&f.exact),
+		jsonOption(&f.json),
 		boolOption("f,follow", "go on: show those that come from now on, until interrupted", &f.follow),
 	}
 }

@@ -37,7 +37,7 @@ type initFlags struct {
 }
 
 func (f *initFlags) options() []option {
-	return []option{estateOption(&f.estate), boolOption("json", "print JSON", &f.json)}
+	return []option{estateOption(&f.estate), jsonOption(&f.json)}
 }
 
 // initResult is the JSON of an init.

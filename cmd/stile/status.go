@@ -24,8 +24,8 @@ type statusFlags struct {
 func (f *statusFlags) options() []option {
 	return []option{
 		estateOption(&f.estate),
-		boolOption("exact", "PATH itself is the lock file", &f.exact),
-		boolOption("json", "print JSON", &f.json),
+		exactOption(&f.exact),
+		jsonOption(&f.json),
 	}
 }
 

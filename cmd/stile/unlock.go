@@ -42,7 +42,7 @@ type unlockFlags struct{ force, json bool }
 func (f *unlockFlags) options() []option {
 	return []option{
 		boolOption("force", "remove the lock whatever its holder", &f.force),
-		boolOption("json", "print JSON", &f.json),
+		jsonOption(&f.json),
 	}
 }
 

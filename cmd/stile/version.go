@@ -16,7 +16,7 @@ func versionVerb() verb {
 		examples: "stile version --json",
 		options: func() []option {
 			var asJSON bool
-			return []option{boolOption("json", "print JSON", &asJSON)}
+			return []option{jsonOption(&asJSON)}
 		},
 		run: cmdVersion,
 	}
@@ -33,7 +33,7 @@ type versionOut struct {
 
 func cmdVersion(args []string) int {
 	var asJSON bool
-	p, err := parse(args, []option{boolOption("json", "", &asJSON)}, false)
+	p, err := parse(args, []option{jsonOption(&asJSON)}, false)
 	if err == nil && len(p.operands) > 0 {
 		err = usagef("version takes no operand")
 	}

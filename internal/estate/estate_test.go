@@ -265,9 +265,6 @@ func TestAgents(t *testing.T) {
 		if _, err := e.Agent(bad, true); !errors.Is(err, ErrName) {
 			t.Errorf("%q: %v", bad, err)
 		}
-		if _, err := e.Container(bad, true); !errors.Is(err, ErrName) {
-			t.Errorf("container %q: %v", bad, err)
-		}
 	}
 	must(t, errors.Join(os.Mkdir(filepath.Join(e.Path, "agents", ".hidden"), 0o755),
 		os.WriteFile(filepath.Join(e.Path, "agents", "file"), nil, 0o600)))

@@ -183,11 +183,6 @@ func (e *Estate) Agent(name string, create bool) (*Folder, error) {
 	return e.member(agentsName, name, create)
 }
 
-// Container is Agent for a container.
-func (e *Estate) Container(name string, create bool) (*Folder, error) {
-	return e.member(containersName, name, create)
-}
-
 // Agents lists the names of the estate's agents, sorted. A folder whose name no agent can have is none.
 func (e *Estate) Agents() ([]string, error) { return e.members(agentsName) }
 
