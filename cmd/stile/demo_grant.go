@@ -38,7 +38,7 @@ func (c *taleClock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // taleStart is hour 0.
-var taleStart = time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+func taleStart() time.Time { return time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC) }
 
 const taleContainer = "atlas"
 
@@ -47,7 +47,7 @@ func demoGrant() int {
 	if err != nil {
 		return fail(err, false)
 	}
-	t := &tale{dir: work.path, clock: &taleClock{now: taleStart}}
+	t := &tale{dir: work.path, clock: &taleClock{now: taleStart()}}
 	err = errors.Join(t.play(context.Background()), work.remove())
 	if err != nil {
 		return fail(err, false)
@@ -66,12 +66,12 @@ func (t *tale) client(who string) (*session.Client, error) {
 
 // at sets the clock.
 func (t *tale) at(hour float64, format string, args ...any) {
-	t.clock.now = taleStart.Add(time.Duration(hour * float64(time.Hour)))
+	t.clock.now = taleStart().Add(time.Duration(hour * float64(time.Hour)))
 	fmt.Printf("\n%s  %s\n", t.hour(grant.TimeOf(t.clock.now)), fmt.Sprintf(format, args...))
 }
 
 func (t *tale) hour(at grant.Time) string {
-	d := at.Std().Sub(taleStart)
+	d := at.Std().Sub(taleStart())
 	return fmt.Sprintf("hour %02d:%02d", int(d.Hours()), int(d.Minutes())%60)
 }
 
