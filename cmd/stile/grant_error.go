@@ -129,8 +129,9 @@ func classifyGrant(err error) *failure {
 func (f *grantFlags) fail(err error) int {
 	fl := f.classify(err)
 	if f.json {
-		printJSON(os.Stdout, f.errorObject(fl))
-	} else {
+		printJSON(stdout, f.errorObject(fl))
+	}
+	if stdout.toldOf(err, f.json) || !f.json {
 		f.print(os.Stderr, fl)
 	}
 	return exitOfOthers(fl)
