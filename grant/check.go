@@ -2,6 +2,7 @@ package grant
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -147,7 +148,7 @@ func shape(p *Page) error {
 	c.is(number(p.Epoch), "epoch")
 	c.is(p.Grant >= 0 && p.Grant <= MaxNumber, "grant")
 	c.is(nonceFault(p.Nonce) == "", "nonce")
-	c.is(knownOps[p.Op], "op")
+	c.is(slices.Contains(knownOps[:], p.Op), "op")
 	c.is(p.By.valid(), "by")
 	c.is(p.Stamp.valid(), "stamp")
 	c.is(p.Digest.valid(), "digest")
@@ -167,7 +168,7 @@ func shape(p *Page) error {
 	}
 	if e := p.Ended; e != nil {
 		c.is(number(e.Grant) && number(e.Rev) && e.At.valid() && e.By.valid() && e.Holder.valid(), "ended")
-		c.is(hows[e.How], "ended.how")
+		c.is(knownHow(e.How), "ended.how")
 		c.text("ended.reason", e.Reason)
 	}
 	if l := p.Landing; l != nil {
@@ -182,16 +183,18 @@ func shape(p *Page) error {
 	r := p.Register
 	c.is(r.Seq >= 0 && r.Seq <= MaxNumber && (r.Head == "" && r.Seq == 0 || r.Head.valid() && r.Seq > 0), "register")
 	s := p.Silent
-	c.is(s.On && number(s.SinceGrant) && hows[s.Why] || !s.On && s.SinceGrant == 0 && s.Why == "", "silent")
+	c.is(s.On && number(s.SinceGrant) && knownHow(s.Why) || !s.On && s.SinceGrant == 0 && s.Why == "", "silent")
 	return c.err
 }
 
-var hows = map[How]bool{HowReleased: true, HowTakenOver: true, HowCleared: true, HowLost: true}
+func knownHow(h How) bool {
+	return h == HowReleased || h == HowTakenOver || h == HowCleared || h == HowLost
+}
 
-var knownOps = map[Op]bool{
-	OpCreate: true, OpPetition: true, OpTouch: true, OpWithdraw: true, OpAcquire: true, OpHeartbeat: true, OpIDs: true,
-	OpBlock: true, OpCloseBlock: true, OpLand: true, OpRelease: true, OpClear: true, OpRestore: true, OpBegin: true,
-	OpFinish: true, OpResolve: true, OpCommission: true, OpDerive: true, OpStage: true, OpJudge: true,
+// knownOps is no map: that would be made at the start of every program, whether it reads a page or not.
+var knownOps = [...]Op{
+	OpCreate, OpPetition, OpTouch, OpWithdraw, OpAcquire, OpHeartbeat, OpIDs, OpBlock, OpCloseBlock, OpLand,
+	OpRelease, OpClear, OpRestore, OpBegin, OpFinish, OpResolve, OpCommission, OpDerive, OpStage, OpJudge,
 }
 
 type shapeCheck struct{ err error }

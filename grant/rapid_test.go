@@ -302,7 +302,7 @@ func TestInvariants(t *testing.T) {
 	})
 	t.Logf("revisions: %v", ops)
 	t.Logf("refusals: %v", codes)
-	for op := range knownOps {
+	for _, op := range knownOps {
 		if op != OpRestore && ops[op] == 0 && !testing.Short() && !checksGiven {
 			t.Errorf("no %s was done", op)
 		}

@@ -10,7 +10,7 @@ import (
 type Time int64
 
 // maxTime is the last moment of the year 9999, the last that RFC 3339 can write.
-var maxTime = TimeOf(time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC))
+const maxTime = Time(253402300799_999999)
 
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 

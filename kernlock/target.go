@@ -79,6 +79,9 @@ func canonical(path string) (string, error) {
 		// Not filepath.Join: it would fold "link/.." before link is resolved.
 		path = wd + string(filepath.Separator) + path
 	}
+	if straight(path) {
+		return path, nil
+	}
 	for range 64 {
 		whole, err := filepath.EvalSymlinks(path)
 		if err == nil {

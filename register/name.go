@@ -122,8 +122,9 @@ func key(name string) string {
 	var b strings.Builder
 	b.Grow(len(name))
 	for _, r := range norm.NFD.String(name) {
-		switch full, ok := folds[r]; {
-		case ok:
+		full := severalOf(r)
+		switch {
+		case full != "":
 			b.WriteString(full)
 		case ignored(r):
 		default:
@@ -146,11 +147,41 @@ func fold(r rune) rune {
 	return least
 }
 
-// folds are the characters that fold to several, as far as they do not decompose.
-var folds = map[rune]string{
-	'\u00df': "ss", '\u1e9e': "ss", '\u0149': "\u02bcn", '\u0587': "\u0565\u0582", '\u1e9a': "a\u02be",
-	'\ufb00': "ff", '\ufb01': "fi", '\ufb02': "fl", '\ufb03': "ffi", '\ufb04': "ffl", '\ufb05': "st", '\ufb06': "st",
-	'\ufb13': "\u0574\u0576", '\ufb14': "\u0574\u0565", '\ufb15': "\u0574\u056b", '\ufb16': "\u057e\u0576", '\ufb17': "\u0574\u056d",
+// severalOf is what a character folds to that folds to several, as far as it does not decompose; else "".
+func severalOf(r rune) string {
+	switch r {
+	case '\u00df', '\u1e9e':
+		return "ss"
+	case '\u0149':
+		return "\u02bcn"
+	case '\u0587':
+		return "\u0565\u0582"
+	case '\u1e9a':
+		return "a\u02be"
+	case '\ufb00':
+		return "ff"
+	case '\ufb01':
+		return "fi"
+	case '\ufb02':
+		return "fl"
+	case '\ufb03':
+		return "ffi"
+	case '\ufb04':
+		return "ffl"
+	case '\ufb05', '\ufb06':
+		return "st"
+	case '\ufb13':
+		return "\u0574\u0576"
+	case '\ufb14':
+		return "\u0574\u0565"
+	case '\ufb15':
+		return "\u0574\u056b"
+	case '\ufb16':
+		return "\u057e\u0576"
+	case '\ufb17':
+		return "\u0574\u056d"
+	}
+	return ""
 }
 
 // ignored tells whether a character counts for nothing where names are compared without case. Others of its kind

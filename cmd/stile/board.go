@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/stile-lock/stile/dispatch"
@@ -95,7 +94,7 @@ func cmdBoardShow(args []string) int {
 			}
 			boards = append(boards, boardOut{name, items})
 		}
-		w := bufio.NewWriter(os.Stdout)
+		w := bufio.NewWriter(stdout)
 		switch {
 		case f.json:
 			printJSON(w, map[string]any{"estate": e.Path(), "boards": boards})
@@ -210,10 +209,10 @@ func cmdBoardRepair(args []string) int {
 				return err
 			}
 			if f.json {
-				printJSON(os.Stdout, map[string]any{"agent": f.agent, "added": orEmpty(done.Added), "moved": orEmpty(done.Moved)})
+				printJSON(stdout, map[string]any{"agent": f.agent, "added": orEmpty(done.Added), "moved": orEmpty(done.Moved)})
 				return nil
 			}
-			w := bufio.NewWriter(os.Stdout)
+			w := bufio.NewWriter(stdout)
 			for _, id := range done.Added {
 				fmt.Fprintf(w, "added %s\n", cell(id, 64))
 			}

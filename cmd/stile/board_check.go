@@ -101,7 +101,7 @@ func cmdBoardCheck(args []string) int {
 			return err
 		}
 		if f.json {
-			printJSON(os.Stdout, checkJSON(e, found))
+			printJSON(stdout, checkJSON(e, found))
 		} else if err := printFindings(found); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func checkJSON(e *dispatch.Estate, found dispatch.Findings) *checkOut {
 }
 
 func printFindings(found dispatch.Findings) error {
-	w := bufio.NewWriter(os.Stdout)
+	w := bufio.NewWriter(stdout)
 	for _, p := range found.Problems {
 		fmt.Fprintln(w, display.Text(p.String()))
 	}
@@ -189,5 +189,5 @@ func (f *boardCheckFlags) hook() {
 	if len(text) > hookText {
 		text = text[:hookText]
 	}
-	_ = writeJSON(os.Stdout, &hookEnvelope{hookOutput{f.event, string(text)}}) // it exits 0 whatever comes
+	_ = writeJSON(os.Stdout, &hookEnvelope{hookOutput{f.event, string(text)}}) // not stdout: it exits 0 whatever comes
 }

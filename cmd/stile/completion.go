@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -31,11 +30,11 @@ func cmdCompletion(args []string) int {
 	}
 	switch p.operands[0] {
 	case "bash":
-		completeBash(os.Stdout)
+		completeBash(stdout)
 	case "zsh":
-		completeZsh(os.Stdout)
+		completeZsh(stdout)
 	case "fish":
-		completeFish(os.Stdout)
+		completeFish(stdout)
 	default:
 		return fail(usageHint("bash, zsh or fish", "there is no completion for %q", p.operands[0]), false)
 	}

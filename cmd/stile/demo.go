@@ -98,9 +98,9 @@ func demoWriter(how, file, writer, count string) error {
 // allKept ends a demo in which so many promises were broken.
 func allKept(broken int) int {
 	if broken > 0 {
-		fmt.Printf("\n%s not kept.\n", plural(broken, "promise was", "promises were"))
+		fmt.Fprintf(stdout, "\n%s not kept.\n", plural(broken, "promise was", "promises were"))
 		return exitFailed
 	}
-	fmt.Println("\nEvery promise was kept.")
+	fmt.Fprintln(stdout, "\nEvery promise was kept.")
 	return 0
 }

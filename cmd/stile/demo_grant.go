@@ -38,7 +38,7 @@ func (c *taleClock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // taleStart is hour 0.
-var taleStart = time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+func taleStart() time.Time { return time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC) }
 
 const taleContainer = "atlas"
 
@@ -47,7 +47,7 @@ func demoGrant() int {
 	if err != nil {
 		return fail(err, false)
 	}
-	t := &tale{dir: work.path, clock: &taleClock{now: taleStart}}
+	t := &tale{dir: work.path, clock: &taleClock{now: taleStart()}}
 	err = errors.Join(t.play(context.Background()), work.remove())
 	if err != nil {
 		return fail(err, false)
@@ -66,12 +66,12 @@ func (t *tale) client(who string) (*session.Client, error) {
 
 // at sets the clock.
 func (t *tale) at(hour float64, format string, args ...any) {
-	t.clock.now = taleStart.Add(time.Duration(hour * float64(time.Hour)))
-	fmt.Printf("\n%s  %s\n", t.hour(grant.TimeOf(t.clock.now)), fmt.Sprintf(format, args...))
+	t.clock.now = taleStart().Add(time.Duration(hour * float64(time.Hour)))
+	fmt.Fprintf(stdout, "\n%s  %s\n", t.hour(grant.TimeOf(t.clock.now)), fmt.Sprintf(format, args...))
 }
 
 func (t *tale) hour(at grant.Time) string {
-	d := at.Std().Sub(taleStart)
+	d := at.Std().Sub(taleStart())
 	return fmt.Sprintf("hour %02d:%02d", int(d.Hours()), int(d.Minutes())%60)
 }
 
@@ -81,7 +81,7 @@ func (t *tale) promise(kept bool, format string, args ...any) {
 		mark = "BROKEN:"
 		t.broken++
 	}
-	fmt.Printf("   %s %s\n", mark, fmt.Sprintf(format, args...))
+	fmt.Fprintf(stdout, "   %s %s\n", mark, fmt.Sprintf(format, args...))
 }
 
 // page prints the head, if it is another than before, and gives it.
@@ -118,16 +118,16 @@ func (t *tale) print(p *grant.Page) {
 	if p.Silent.On {
 		silent = fmt.Sprintf("since grant %d", p.Silent.SinceGrant)
 	}
-	fmt.Printf("   | rev %-2d %-9s  %s, grant %d, %s; queue: %s; register: %d, %s\n", p.Rev, p.Op, p.State, p.Grant, holder,
+	fmt.Fprintf(stdout, "   | rev %-2d %-9s  %s, grant %d, %s; queue: %s; register: %d, %s\n", p.Rev, p.Op, p.State, p.Grant, holder,
 		orNone(strings.Join(queue, ", ")), p.Register.Seq, orNone(shortDigest(p.Register.Head)))
-	fmt.Printf("   |                   ids from %d; silent: %s; badge: %s\n", p.IDs.Next, silent, strings.ToUpper(string(t.badge(p))))
+	fmt.Fprintf(stdout, "   |                   ids from %d; silent: %s; badge: %s\n", p.IDs.Next, silent, strings.ToUpper(string(t.badge(p))))
 }
 
 // refusal is what somebody was refused with; anything else ends the play.
 func refusal(err error) (*grant.Refusal, error) {
 	var r *grant.Refusal
 	if errors.As(err, &r) {
-		fmt.Printf("   %s refused: %s: %s\n", r.Op, r.Code, r.Cause)
+		fmt.Fprintf(stdout, "   %s refused: %s: %s\n", r.Op, r.Code, r.Cause)
 		return r, nil
 	}
 	if err == nil {
@@ -142,8 +142,8 @@ func (t *tale) play(ctx context.Context) error {
 		return err
 	}
 	t.estate = place.Path
-	fmt.Println("The worked example of a grant: the shipped code, a real store in a temporary estate, and a clock that")
-	fmt.Println("jumps. Each page of the container is shown when it changes.")
+	fmt.Fprintln(stdout, "The worked example of a grant: the shipped code, a real store in a temporary estate, and a clock that")
+	fmt.Fprintln(stdout, "jumps. Each page of the container is shown when it changes.")
 	for _, scene := range []func(context.Context) error{t.granted, t.dies, t.takenOver, t.late, t.landed, t.verified} {
 		if err := scene(ctx); err != nil {
 			return err
@@ -381,11 +381,11 @@ func (t *tale) verified(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println()
+	fmt.Fprintln(stdout)
 	broken := grant.Verify(chain)
 	t.promise(broken == nil, "Verify: %s, each hash is that of the page before, and I1 to I14 hold.", plural(len(chain), "revision", "revisions"))
 	if broken != nil {
-		fmt.Printf("   %v\n", broken)
+		fmt.Fprintf(stdout, "   %v\n", broken)
 	}
 	return nil
 }

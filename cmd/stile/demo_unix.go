@@ -59,9 +59,9 @@ func (d *demo) play() error {
 		{"A holder is stalled", d.stalledHolder},
 	} {
 		if i > 0 {
-			fmt.Println()
+			fmt.Fprintln(stdout)
 		}
-		fmt.Printf("%d. %s\n", i+1, scene.title)
+		fmt.Fprintf(stdout, "%d. %s\n", i+1, scene.title)
 		if err := scene.play(); err != nil {
 			return fmt.Errorf("%s: %w", strings.ToLower(scene.title), err)
 		}
@@ -69,7 +69,7 @@ func (d *demo) play() error {
 	return nil
 }
 
-func say(format string, args ...any) { fmt.Printf("   "+format+"\n", args...) }
+func say(format string, args ...any) { fmt.Fprintf(stdout, "   "+format+"\n", args...) }
 
 // promise prints what was promised and whether it was kept.
 func (d *demo) promise(kept bool, format string, args ...any) {
@@ -293,19 +293,19 @@ func (d *demo) stalledHolder() error {
 	}
 	defer h.kill()
 	say("SIGSTOP to a holder, and somebody else waits half a second at most:")
-	fmt.Println()
+	fmt.Fprintln(stdout)
 	waiter := []string{"run", "-w", "0.5", "--agent", "patient", "notes.json", "--", d.exe, "version"}
 	code, err := d.show(waiter, "$ stile run -w 0.5 --agent patient notes.json -- …")
 	if err != nil {
 		return err
 	}
-	fmt.Println()
+	fmt.Fprintln(stdout)
 	d.promise(code == exitHeld, "no endless wait: exit %d, and an incident for whoever looks after it.", code)
-	fmt.Println()
+	fmt.Fprintln(stdout)
 	if _, err := d.show([]string{"status", "notes.json"}, "$ stile status notes.json"); err != nil {
 		return err
 	}
-	fmt.Println()
+	fmt.Fprintln(stdout)
 	if _, err := d.show([]string{"incidents", "notes.json"}, "$ stile incidents notes.json"); err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (d *demo) stalledHolder() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println()
+	fmt.Fprintln(stdout)
 	n := 0
 	for i := range log.Rows {
 		if log.Rows[i].Holder != nil && log.Rows[i].Holder.PID == int64(h.cmd.Process.Pid) {
@@ -334,9 +334,9 @@ func (d *demo) show(args []string, prompt string) (int, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return 0, err
 	}
-	fmt.Println("   " + prompt)
+	fmt.Fprintln(stdout, "   "+prompt)
 	for line := range strings.Lines(string(out)) {
-		fmt.Print("   | " + line)
+		fmt.Fprint(stdout, "   | "+line)
 	}
 	return cmd.ProcessState.ExitCode(), nil
 }

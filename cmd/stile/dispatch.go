@@ -116,7 +116,7 @@ func failDispatch(err error, asJSON bool) int {
 	}
 	o := newErrorObject(f)
 	o.Dispatch = display.Text(landed.ID)
-	printJSON(os.Stdout, o)
+	printJSON(stdout, o)
 	return exitOfOthers(f)
 }
 
@@ -125,7 +125,6 @@ func recorded(id string, printing error) error {
 	if printing == nil {
 		return nil
 	}
-	lostOutput = printing
 	return &failure{exit: exitIO, code: "io_error", hint: hintRecorded, err: fmt.Errorf("dispatch %s is recorded, but that could not be printed: %w", display.Text(id), printing)}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/stile-lock/stile/dispatch"
 	"github.com/stile-lock/stile/internal/display"
@@ -72,9 +71,9 @@ func cmdClose(args []string) int {
 				return err
 			}
 			if f.json {
-				return recorded(r.ID, writeJSON(os.Stdout, dispatchOf(agent, &r)))
+				return recorded(r.ID, writeJSON(stdout, dispatchOf(agent, &r)))
 			}
-			_, err = fmt.Printf("%s of %s: %s\n", display.Text(r.ID), display.Text(agent), r.Status)
+			_, err = fmt.Fprintf(stdout, "%s of %s: %s\n", display.Text(r.ID), display.Text(agent), r.Status)
 			return recorded(r.ID, err)
 		})
 	})

@@ -82,7 +82,7 @@ func cmdList(args []string) int {
 		return fail(err, f.json || wantsJSON(args))
 	}
 	return f.in(func(e *dispatch.Estate) error {
-		l := &lister{listFlags: &f, e: e, w: bufio.NewWriterSize(os.Stdout, 64<<10)}
+		l := &lister{listFlags: &f, e: e, w: bufio.NewWriterSize(stdout, 64<<10)}
 		if f.follow {
 			return l.followed()
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/stile-lock/stile/dispatch"
@@ -78,9 +77,9 @@ func cmdOpen(args []string) int {
 				return err
 			}
 			if f.json {
-				return recorded(r.ID, writeJSON(os.Stdout, dispatchOf(f.agent, &r)))
+				return recorded(r.ID, writeJSON(stdout, dispatchOf(f.agent, &r)))
 			}
-			_, err = fmt.Println(r.ID)
+			_, err = fmt.Fprintln(stdout, r.ID)
 			return recorded(r.ID, err)
 		})
 	})

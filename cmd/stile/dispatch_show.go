@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -94,10 +93,10 @@ func cmdShow(args []string) int {
 			if err := d.Decode(&whole); err != nil {
 				return err
 			}
-			printJSON(os.Stdout, map[string]any{"agent": agent, "log": e.LogPath(agent), "record": whole})
+			printJSON(stdout, map[string]any{"agent": agent, "log": e.LogPath(agent), "record": whole})
 			return nil
 		}
-		w := bufio.NewWriter(os.Stdout)
+		w := bufio.NewWriter(stdout)
 		printDispatch(w, agent, dispatch.ParseRecord(raw))
 		return w.Flush()
 	})

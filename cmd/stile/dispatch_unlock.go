@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/stile-lock/stile/dispatch"
@@ -59,10 +58,10 @@ func cmdDispatchUnlock(args []string) int {
 		}
 		if agent == "" {
 			if f.json {
-				printJSON(os.Stdout, &unlockResult{})
+				printJSON(stdout, &unlockResult{})
 				return nil
 			}
-			_, err := fmt.Printf("no log in %s is locked\n", display.Text(e.Path()))
+			_, err := fmt.Fprintf(stdout, "no log in %s is locked\n", display.Text(e.Path()))
 			return err
 		}
 		code := removeLock(e.LogPath(agent), &unlockFlags{force: f.force, json: f.json}, func(show func(lockfile.State)) (lockfile.Unlocked, error) {

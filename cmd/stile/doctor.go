@@ -79,7 +79,7 @@ func cmdDoctor(args []string) int {
 	}
 	d, err := diagnose(dir)
 	if err != nil {
-		report(os.Stdout, classify(err), f.json)
+		report(stdout, classify(err), f.json)
 		return exitFailed
 	}
 	in, refused := lookForEstate(f.estate, dir)
@@ -88,10 +88,10 @@ func cmdDoctor(args []string) int {
 		d.EstateErr = newErrorObject(refused)
 	}
 	if f.json {
-		printJSON(os.Stdout, d)
+		printJSON(stdout, d)
 	} else {
 		d.print()
-		fmt.Printf("estate       %s\n", estateText(in, refused))
+		fmt.Fprintf(stdout, "estate       %s\n", estateText(in, refused))
 	}
 	for _, v := range []verdict{d.KernelLock, d.LockFile, d.Grant} {
 		if v.Verdict != "safe" {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -72,7 +71,7 @@ func (d *diagnosis) print() {
 	if !d.Local {
 		local = "not known to be local"
 	}
-	fmt.Printf("%s is on %s, %s.\n\n", d.Folder, d.Filesystem, local)
+	fmt.Fprintf(stdout, "%s is on %s, %s.\n\n", d.Folder, d.Filesystem, local)
 	rows := make([][]string, 0, len(d.Checks))
 	for _, c := range d.Checks {
 		mark := "ok"
@@ -81,8 +80,8 @@ func (d *diagnosis) print() {
 		}
 		rows = append(rows, []string{mark, strings.ReplaceAll(c.Name, "_", " "), c.Detail})
 	}
-	printTable(os.Stdout, rows)
-	fmt.Println()
+	printTable(stdout, rows)
+	fmt.Fprintln(stdout)
 	for _, v := range []struct {
 		name string
 		v    verdict
@@ -92,9 +91,9 @@ func (d *diagnosis) print() {
 		{"grant", d.Grant},
 	} {
 		word := map[string]string{"safe": "safe", "caveat": "works, with a caveat", "unsafe": "NOT SAFE here"}[v.v.Verdict]
-		fmt.Printf("%-12s %s\n", v.name, word)
+		fmt.Fprintf(stdout, "%-12s %s\n", v.name, word)
 		for _, r := range v.v.Reasons {
-			fmt.Printf("%-12s - %s\n", "", r)
+			fmt.Fprintf(stdout, "%-12s - %s\n", "", r)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func classify(err error) *failure {
 	}
 	// The order matters: a timeout carries the reason that its incident was
 	// not recorded, and a refused lock file the system's word for why.
-	for _, k := range knownFailures {
+	for _, k := range knownFailures() {
 		if errors.Is(err, k.err) {
 			return &failure{exit: k.exit, code: k.code, hint: k.hint, err: err}
 		}
@@ -107,50 +107,56 @@ const (
 	hintReadOnly   = "the lock file must be created beside the target, on a filesystem that can be written"
 )
 
-var knownFailures = [...]struct {
+// knownFailure is what the tool makes of an error.
+type knownFailure struct {
 	err  error
 	exit int
 	code string
 	hint string
-}{
-	{record.ErrNotDurable, exitIO, "not_durable", "the change is in the file; after a power cut it may be gone"},
-	{kernlock.ErrTimeout, exitHeld, "lock_acquire_timeout", "see who holds it with 'stile status'; -w SECS waits longer; never delete the lock file"},
-	{kernlock.ErrHeld, exitHeld, "duplicate", "without -n, run waits for its turn"},
-	{kernlock.ErrReentrant, exitUsage, "reentrant", "the lock is held already: run the command without another 'stile run'"},
-	{kernlock.ErrLost, exitLost, "lock_lost", "something removed or replaced the lock file while the command ran: check the target; lock files are never deleted by hand"},
-	{record.ErrStale, exitLost, "file_changed", "a program that does not ask for the lock writes to the file, too"},
-	{kernlock.ErrUnsupported, exitUnavailable, "unsupported_filesystem", "'stile doctor DIR' tests what a folder can do"},
-	{kernlock.ErrOtherFamily, exitBadFile, "other_family", "it is a lock of another kind, that the program which made it works with; it was not touched"},
-	{kernlock.ErrBadLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
-	{kernlock.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
-	{record.ErrNoFile, exitNoFolder, "no_such_file", "check the name"},
-	{record.ErrNotRegular, exitBadFile, "not_a_regular_file", "only plain files can be changed"},
-	{record.ErrFormat, exitBadFile, "bad_format", "nothing was changed; mend the file at the place named"},
-	{record.ErrRecord, exitBadFile, "bad_record", "mend it at the place named"},
-	{lockfile.ErrLost, exitLost, "lock_lost", "an operator removed the lock by force; look at what was done meanwhile"},
-	{dispatch.ErrLog, exitBadFile, "unreadable_log", "nothing was changed; mend the file at the place named"},
-	{dispatch.ErrNewerBoard, exitBadFile, "newer_board", "use the stile that wrote it; nothing was changed"},
-	{dispatch.ErrBoard, exitBadFile, "unreadable_board", "nothing was changed; mend the file at the place named, or move it away and run 'stile board repair --agent NAME'"},
-	{dispatch.ErrNoDispatch, exitNoFolder, "no_such_dispatch", "'stile dispatch list' shows those that there are"},
-	{dispatch.ErrDuplicate, exitBadFile, "duplicate_dispatch", "nothing was changed; give one of them another id in the log"},
-	{dispatch.ErrClosed, exitBadFile, "already_closed", "nothing was changed; 'stile dispatch show' has what came of it"},
-	{dispatch.ErrText, exitUsage, "bad_text", "texts are UTF-8, at most 64 KiB; put more into a file and name that"},
-	{lockfile.ErrBusy, exitHeld, "lock_busy", "try again in a moment"},
-	{lockfile.ErrHeld, exitHeld, "lock_held", ""}, // the message names the command that clears it
-	{lockfile.ErrChanged, exitHeld, "lock_changed", "nothing was removed; see who holds it now with 'stile status'"},
-	{lockfile.ErrKernelLock, exitBadFile, "kernel_lock", "it is free as soon as its holder ends; see who that is with 'stile status'"},
-	{lockfile.ErrNotLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
-	{lockfile.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
-	{estate.ErrNone, exitNoFolder, "no_estate", "'stile init' makes one; --estate DIR or STILE_ESTATE names one"},
-	{estate.ErrMissing, exitNoFolder, "no_estate", "'stile init' with the same name makes it"},
-	{estate.ErrTwo, exitBadFile, "two_estates", "name the one that is meant: --estate DIR, or STILE_ESTATE for all commands; nothing was changed"},
-	{estate.ErrNotEstate, exitBadFile, "not_an_estate", "'stile init' makes it one; --estate DIR names another"},
-	{estate.ErrForeign, exitBadFile, "foreign_estate", "if you trust whoever owns it, name it: --estate DIR, or STILE_ESTATE"},
-	{estate.ErrNewer, exitBadFile, "newer_estate", "use the stile that wrote it; nothing was changed"},
-	{estate.ErrLink, exitBadFile, "link", "nothing in an estate may be a symbolic link; look at what lies there, it was not followed"},
-	{estate.ErrDamaged, exitBadFile, "damaged_estate", "look at what lies there; nothing was changed"},
-	{estate.ErrName, exitUsage, "bad_name", "1 to 240 bytes, printable, as the name of one folder on every system: no / \\ < > : \" | ? *"},
-	{estate.ErrTaken, exitUsage, "bad_name", "write it as it is there, or choose another"},
-	{estate.ErrNoAgent, exitNoFolder, "no_such_agent", "'stile dispatch list' shows the agents that there are; 'stile dispatch open' makes one"},
-	{kernlock.ErrUsage, exitUsage, "usage", "--help shows the flags"},
+}
+
+// knownFailures is made when something has failed: as a variable it would be made at each start.
+func knownFailures() []knownFailure {
+	return []knownFailure{
+		{record.ErrNotDurable, exitIO, "not_durable", "the change is in the file; after a power cut it may be gone"},
+		{kernlock.ErrTimeout, exitHeld, "lock_acquire_timeout", "see who holds it with 'stile status'; -w SECS waits longer; never delete the lock file"},
+		{kernlock.ErrHeld, exitHeld, "duplicate", "without -n, run waits for its turn"},
+		{kernlock.ErrReentrant, exitUsage, "reentrant", "the lock is held already: run the command without another 'stile run'"},
+		{kernlock.ErrLost, exitLost, "lock_lost", "something removed or replaced the lock file while the command ran: check the target; lock files are never deleted by hand"},
+		{record.ErrStale, exitLost, "file_changed", "a program that does not ask for the lock writes to the file, too"},
+		{kernlock.ErrUnsupported, exitUnavailable, "unsupported_filesystem", "'stile doctor DIR' tests what a folder can do"},
+		{kernlock.ErrOtherFamily, exitBadFile, "other_family", "it is a lock of another kind, that the program which made it works with; it was not touched"},
+		{kernlock.ErrBadLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
+		{kernlock.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
+		{record.ErrNoFile, exitNoFolder, "no_such_file", "check the name"},
+		{record.ErrNotRegular, exitBadFile, "not_a_regular_file", "only plain files can be changed"},
+		{record.ErrFormat, exitBadFile, "bad_format", "nothing was changed; mend the file at the place named"},
+		{record.ErrRecord, exitBadFile, "bad_record", "mend it at the place named"},
+		{lockfile.ErrLost, exitLost, "lock_lost", "an operator removed the lock by force; look at what was done meanwhile"},
+		{dispatch.ErrLog, exitBadFile, "unreadable_log", "nothing was changed; mend the file at the place named"},
+		{dispatch.ErrNewerBoard, exitBadFile, "newer_board", "use the stile that wrote it; nothing was changed"},
+		{dispatch.ErrBoard, exitBadFile, "unreadable_board", "nothing was changed; mend the file at the place named, or move it away and run 'stile board repair --agent NAME'"},
+		{dispatch.ErrNoDispatch, exitNoFolder, "no_such_dispatch", "'stile dispatch list' shows those that there are"},
+		{dispatch.ErrDuplicate, exitBadFile, "duplicate_dispatch", "nothing was changed; give one of them another id in the log"},
+		{dispatch.ErrClosed, exitBadFile, "already_closed", "nothing was changed; 'stile dispatch show' has what came of it"},
+		{dispatch.ErrText, exitUsage, "bad_text", "texts are UTF-8, at most 64 KiB; put more into a file and name that"},
+		{lockfile.ErrBusy, exitHeld, "lock_busy", "try again in a moment"},
+		{lockfile.ErrHeld, exitHeld, "lock_held", ""}, // the message names the command that clears it
+		{lockfile.ErrChanged, exitHeld, "lock_changed", "nothing was removed; see who holds it now with 'stile status'"},
+		{lockfile.ErrKernelLock, exitBadFile, "kernel_lock", "it is free as soon as its holder ends; see who that is with 'stile status'"},
+		{lockfile.ErrNotLockFile, exitBadFile, "bad_lock_file", "a lock file is a plain file with one name; look at what lies there, it was not touched"},
+		{lockfile.ErrNameTooLong, exitUsage, "name_too_long", "choose a shorter file name: the lock's own name is longer still"},
+		{estate.ErrNone, exitNoFolder, "no_estate", "'stile init' makes one; --estate DIR or STILE_ESTATE names one"},
+		{estate.ErrMissing, exitNoFolder, "no_estate", "'stile init' with the same name makes it"},
+		{estate.ErrTwo, exitBadFile, "two_estates", "name the one that is meant: --estate DIR, or STILE_ESTATE for all commands; nothing was changed"},
+		{estate.ErrNotEstate, exitBadFile, "not_an_estate", "'stile init' makes it one; --estate DIR names another"},
+		{estate.ErrForeign, exitBadFile, "foreign_estate", "if you trust whoever owns it, name it: --estate DIR, or STILE_ESTATE"},
+		{estate.ErrNewer, exitBadFile, "newer_estate", "use the stile that wrote it; nothing was changed"},
+		{estate.ErrLink, exitBadFile, "link", "nothing in an estate may be a symbolic link; look at what lies there, it was not followed"},
+		{estate.ErrDamaged, exitBadFile, "damaged_estate", "look at what lies there; nothing was changed"},
+		{estate.ErrName, exitUsage, "bad_name", "1 to 240 bytes, printable, as the name of one folder on every system: no / \\ < > : \" | ? *"},
+		{estate.ErrTaken, exitUsage, "bad_name", "write it as it is there, or choose another"},
+		{estate.ErrNoAgent, exitNoFolder, "no_such_agent", "'stile dispatch list' shows the agents that there are; 'stile dispatch open' makes one"},
+		{kernlock.ErrUsage, exitUsage, "usage", "--help shows the flags"},
+	}
 }

@@ -78,15 +78,23 @@ func refusalOf(r *grant.Refusal, next string) *refusalObject {
 	return o
 }
 
-// refusalExits are the exit codes of grants' own errors in commands that run a command. In all others they
-// are 2.
-var refusalExits = map[grant.Code]int{
-	grant.CodeBadInput: exitUsage, grant.CodeReasonRequired: exitUsage, grant.CodeOpIDReused: exitUsage,
-	grant.CodeLockMissing: exitNoFolder,
-	grant.CodeBadPage:     exitBadFile, grant.CodeNewer: exitBadFile, grant.CodeRollback: exitBadFile,
-	grant.CodeExhausted: exitResources, grant.CodeLimit: exitResources,
-	grant.CodeConflict: exitIO, grant.CodeUnknown: exitIO,
-	grant.CodeExpired: exitLost, grant.CodeFenced: exitLost, grant.CodeNotHolder: exitLost, grant.CodePastCap: exitLost,
+// refusalExit is the exit code of a grant's own error in commands that run a command. In all others it is 2.
+func refusalExit(code grant.Code) int {
+	switch code {
+	case grant.CodeBadInput, grant.CodeReasonRequired, grant.CodeOpIDReused:
+		return exitUsage
+	case grant.CodeLockMissing:
+		return exitNoFolder
+	case grant.CodeBadPage, grant.CodeNewer, grant.CodeRollback:
+		return exitBadFile
+	case grant.CodeExhausted, grant.CodeLimit:
+		return exitResources
+	case grant.CodeConflict, grant.CodeUnknown:
+		return exitIO
+	case grant.CodeExpired, grant.CodeFenced, grant.CodeNotHolder, grant.CodePastCap:
+		return exitLost
+	}
+	return exitHeld
 }
 
 // classifyGrant names errors of grants; nil for others. Whatever a command was refused for keeps its code.
@@ -101,10 +109,7 @@ func classifyGrant(err error) *failure {
 	if code == "" {
 		return nil
 	}
-	f := &failure{exit: exitHeld, code: string(code), err: err, refused: true}
-	if n, ok := refusalExits[code]; ok {
-		f.exit = n
-	}
+	f := &failure{exit: refusalExit(code), code: string(code), err: err, refused: true}
 	switch code {
 	case grant.CodeUnknown:
 		f.hint = "nobody knows whether it was done: give the same command again, and it is found or done"
@@ -124,8 +129,9 @@ func classifyGrant(err error) *failure {
 func (f *grantFlags) fail(err error) int {
 	fl := f.classify(err)
 	if f.json {
-		printJSON(os.Stdout, f.errorObject(fl))
-	} else {
+		printJSON(stdout, f.errorObject(fl))
+	}
+	if stdout.toldOf(err, f.json) || !f.json {
 		f.print(os.Stderr, fl)
 	}
 	return exitOfOthers(fl)

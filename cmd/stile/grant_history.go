@@ -128,20 +128,20 @@ func (f *grantHistoryFlags) show(chain []grant.Revision, total int, broken error
 				out.Broken = display.Text(broken.Error())
 			}
 		}
-		printJSON(os.Stdout, out)
+		printJSON(stdout, out)
 		return nil
 	}
 	rows := [][]string{{"REV", "AT", "WHAT", "BY", "GRANT", "STATE", ""}}
 	for _, r := range chain {
 		rows = append(rows, revisionRow(r.Page()))
 	}
-	printTable(os.Stdout, rows)
+	printTable(stdout, rows)
 	var b *grant.Broken
 	switch {
 	case errors.As(broken, &b):
 		printFailure(os.Stderr, broken.Error(), "somebody has written the pages by hand, or stile has a fault: keep the folder as it is, and ask")
 	case f.verify:
-		fmt.Printf("%s, every rule kept\n", plural(total, "revision", "revisions"))
+		fmt.Fprintf(stdout, "%s, every rule kept\n", plural(total, "revision", "revisions"))
 	}
 	return nil
 }

@@ -66,13 +66,13 @@ func (f *grantFlags) done(ctx context.Context, c *session.Client, r session.Resu
 		fill(o)
 	}
 	if f.json {
-		printJSON(os.Stdout, o)
+		printJSON(stdout, o)
 		return nil
 	}
 	if o.Earlier != 0 && !r.Replayed {
 		printFailure(os.Stderr, fmt.Sprintf("an earlier attempt, whose answer was lost, had succeeded as revision %d", o.Earlier), "")
 	}
-	_, err = fmt.Printf("%s: %s\n", display.Text(p.Container), f.doneText(o, p, now))
+	_, err = fmt.Fprintf(stdout, "%s: %s\n", display.Text(p.Container), f.doneText(o, p, now))
 	return err
 }
 

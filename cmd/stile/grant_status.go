@@ -80,11 +80,11 @@ func (f *grantStatusFlags) one(ctx context.Context, c *session.Client) error {
 	s := containerStatusOf(head.Page(), now)
 	switch {
 	case f.json:
-		printJSON(os.Stdout, s)
+		printJSON(stdout, s)
 	case f.badge:
-		_, err = fmt.Println(s.Badge)
+		_, err = fmt.Fprintln(stdout, s.Badge)
 	default:
-		w := bufio.NewWriter(os.Stdout)
+		w := bufio.NewWriter(stdout)
 		printContainer(w, head.Page(), now)
 		err = w.Flush()
 	}
@@ -97,11 +97,11 @@ func (f *grantStatusFlags) all(ctx context.Context, c *session.Client) error {
 		return err
 	}
 	if f.json {
-		printJSON(os.Stdout, struct {
+		printJSON(stdout, struct {
 			Containers []containerRow `json:"containers"`
 		}{list})
 	} else {
-		printContainers(os.Stdout, list)
+		printContainers(stdout, list)
 	}
 	if bad {
 		return &exitCode{exitProblem}

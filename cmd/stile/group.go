@@ -53,7 +53,7 @@ func runGroup(v *verb, args []string) int {
 		return exitFailed
 	}
 	if args[0] == "--help" || args[0] == "-h" {
-		v.printGroup(os.Stdout)
+		v.printGroup(stdout)
 		return 0
 	}
 	s, ok := v.sub(args[0])
@@ -61,7 +61,7 @@ func runGroup(v *verb, args []string) int {
 		return fail(usageHint("stile "+v.name+" "+strings.Join(v.subNames(), "|"), "there is no verb %q", v.name+" "+args[0]), wantsJSON(args))
 	}
 	if asksHelp(&s, args[1:]) {
-		s.printHelp(os.Stdout)
+		s.printHelp(stdout)
 		return 0
 	}
 	return s.run(args[1:])

@@ -86,7 +86,7 @@ func cmdIncidents(args []string) int {
 		code = exitProblem
 	}
 	if f.json {
-		printJSON(os.Stdout, out)
+		printJSON(stdout, out)
 		return code
 	}
 	out.print(path)
@@ -157,16 +157,16 @@ func (out *incidentsOut) print(path string) {
 		printFailure(os.Stderr, e.Path+": "+e.Message, "")
 	}
 	if len(out.Incidents) == 0 {
-		fmt.Printf("no incidents in %s\n", display.Text(path))
+		fmt.Fprintf(stdout, "no incidents in %s\n", display.Text(path))
 	} else {
 		rows := [][]string{{"WHEN", "FILE", "WAITED", "WAITER", "IN THE WAY"}}
 		for i := range out.Incidents {
 			rows = append(rows, incidentCells(&out.Incidents[i]))
 		}
-		printTable(os.Stdout, rows)
+		printTable(stdout, rows)
 	}
 	if out.Skipped > 0 {
-		fmt.Printf("%s skipped: no incidents\n", plural(out.Skipped, "line", "lines"))
+		fmt.Fprintf(stdout, "%s skipped: no incidents\n", plural(out.Skipped, "line", "lines"))
 	}
 }
 

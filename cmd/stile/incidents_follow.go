@@ -15,7 +15,7 @@ import (
 
 // followIncidents shows the incidents that there are, and then each that comes.
 func followIncidents(path string, f *incidentFlags) int {
-	i := &incidentFollower{incidentFlags: f, path: path, w: bufio.NewWriter(os.Stdout), told: map[string]bool{}}
+	i := &incidentFollower{incidentFlags: f, path: path, w: bufio.NewWriter(stdout), told: map[string]bool{}}
 	err := followed(i.round)
 	var code *exitCode
 	if errors.As(err, &code) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/internal/estate"
@@ -60,13 +59,13 @@ func cmdInit(args []string) int {
 		return fail(err, f.json)
 	}
 	if f.json {
-		printJSON(os.Stdout, &initResult{*estateInUseOf(place), made})
+		printJSON(stdout, &initResult{*estateInUseOf(place), made})
 		return 0
 	}
 	word := "made"
 	if !made {
 		word = "there already:"
 	}
-	fmt.Printf("%s %s (%s)\n", word, display.Text(place.Path), place.Reason())
+	fmt.Fprintf(stdout, "%s %s (%s)\n", word, display.Text(place.Path), place.Reason())
 	return 0
 }

@@ -15,7 +15,7 @@ package main
 import "os"
 
 func main() {
-	os.Exit(stile(os.Args[1:]))
+	os.Exit(afterOutput(stile(os.Args[1:])))
 }
 
 // stile runs one command line and returns its exit code.
@@ -27,7 +27,7 @@ func stile(args []string) int {
 	name, rest := args[0], args[1:]
 	switch name {
 	case "help", "--help", "-h":
-		return cmdHelp(rest, os.Stdout, os.Stderr)
+		return cmdHelp(rest, stdout, os.Stderr)
 	case "--version", "-V":
 		return cmdVersion(rest)
 	case childVerb:
@@ -38,13 +38,13 @@ func stile(args []string) int {
 		return unknownVerb(name, os.Stderr)
 	}
 	if v.subs != nil {
-		return afterOutput(runGroup(&v, rest))
+		return runGroup(&v, rest)
 	}
 	if asksHelp(&v, rest) {
-		v.printHelp(os.Stdout)
+		v.printHelp(stdout)
 		return 0
 	}
-	return afterOutput(v.run(rest))
+	return v.run(rest)
 }
 
 // asksHelp says whether --help or -h stands among the verb's own flags. It

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -79,8 +80,8 @@ func report(w io.Writer, f *failure, asJSON bool) {
 // Its exit code says only "usage or failure", or "refused".
 func fail(err error, asJSON bool) int {
 	f := classify(err)
-	report(os.Stdout, f, asJSON)
-	if lostOutput != nil { // somebody should know
+	report(stdout, f, asJSON)
+	if stdout.toldOf(err, asJSON) {
 		report(os.Stderr, f, false)
 	}
 	return exitOfOthers(f)
@@ -107,15 +108,42 @@ func printFailure(w io.Writer, message, hint string) {
 	}
 }
 
-// lostOutput is why JSON that was to be printed on the standard output was not: a command that is asked by
-// a program must not end with 0 then.
-var lostOutput error
+// stdout is the standard output, for all that a command prints. It remembers that something could not be
+// written: no command must end with 0 then, and none needs to look at each error for that.
+var stdout = &output{file: os.Stdout}
 
-func printJSON(w io.Writer, v any) {
-	if err := writeJSON(w, v); err != nil && w == os.Stdout {
-		lostOutput = err
-	}
+type output struct {
+	file *os.File
+	lost error // why the first that could not be written was not
+	told bool  // the user knows
 }
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.file.Write(b)
+	if err == nil {
+		return n, nil
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err // the name that the file has in Go says nothing
+	}
+	err = &failure{exit: exitIO, code: "io_error", hint: "what was asked for is done; only what was to be printed is lost",
+		err: fmt.Errorf("cannot write the output: %w", err)}
+	if o.lost == nil {
+		o.lost = err
+	}
+	return n, err
+}
+
+// toldOf notes that err is told, which may be what was lost. It says whether it is to be told on the standard error
+// too, since that is where an object on the standard output did not arrive.
+func (o *output) toldOf(err error, asJSON bool) (again bool) {
+	again = asJSON && o.lost != nil
+	o.told = o.told || again || o.lost != nil && errors.Is(err, o.lost)
+	return again
+}
+
+func printJSON(w io.Writer, v any) { _ = writeJSON(w, v) }
 
 func writeJSON(w io.Writer, v any) error {
 	b, err := json.Marshal(v)
@@ -128,11 +156,16 @@ func writeJSON(w io.Writer, v any) error {
 
 // afterOutput is how a command ends whose work ended with code.
 func afterOutput(code int) int {
-	if code != 0 || lostOutput == nil {
+	if stdout.lost == nil {
 		return code
 	}
-	printFailure(os.Stderr, "print the result: "+lostOutput.Error(), "what was asked for is done")
-	return exitFailed
+	if !stdout.told {
+		report(os.Stderr, classify(stdout.lost), false)
+	}
+	if code == 0 {
+		return exitFailed
+	}
+	return code
 }
 
 // printTable writes rows in columns as wide as their widest cell.

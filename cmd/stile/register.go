@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/stile-lock/stile/grant"
@@ -108,10 +107,10 @@ func cmdRegisterLog(args []string) int {
 			}
 		}
 		if f.json {
-			return printJSONTo(os.Stdout, map[string]any{"container": display.Text(name), "landings": list})
+			return printJSONTo(stdout, map[string]any{"container": display.Text(name), "landings": list})
 		}
 		if len(list) == 0 {
-			_, err := fmt.Println("nothing has landed")
+			_, err := fmt.Fprintln(stdout, "nothing has landed")
 			return err
 		}
 		rows := [][]string{{"NUMBER", "LANDED", "GRANT", "AGENT", "HEAD", "WHAT"}}
@@ -120,7 +119,7 @@ func cmdRegisterLog(args []string) int {
 				fmt.Sprint(l.Seq), clock(l.Stamp.T.Std()), fmt.Sprint(l.Grant), l.Agent, shortDigest(l.Head), whatLanded(&l),
 			})
 		}
-		printTable(os.Stdout, rows)
+		printTable(stdout, rows)
 		return nil
 	})
 }
@@ -194,7 +193,7 @@ func cmdRegisterShow(args []string) int {
 			}
 			data, err := m.Encode()
 			if err == nil {
-				_, err = os.Stdout.Write(data)
+				_, err = stdout.Write(data)
 			}
 			return err
 		}
@@ -208,15 +207,15 @@ func cmdRegisterShow(args []string) int {
 			if m != nil {
 				o["entries"], o["bytes"] = m.Entries, m.Size()
 			}
-			return printJSONTo(os.Stdout, o)
+			return printJSONTo(stdout, o)
 		}
-		fmt.Printf("landing    %d of %s\nid         %s\nhead       %s\nmanifest   %s\nlanded     %s by %s, grant %d\n",
+		fmt.Fprintf(stdout, "landing    %d of %s\nid         %s\nhead       %s\nmanifest   %s\nlanded     %s by %s, grant %d\n",
 			l.Seq, display.Text(name), l.ID, l.Head, l.Manifest, clock(l.Stamp.T.Std()), l.Agent, l.Grant)
 		if what := whatLanded(&l); what != "" {
-			fmt.Printf("what       %s\n", what)
+			fmt.Fprintf(stdout, "what       %s\n", what)
 		}
 		if own.Ran != nil {
-			fmt.Printf("command    %s\n", display.Text(fmt.Sprintf("%q", own.Ran.Args)))
+			fmt.Fprintf(stdout, "command    %s\n", display.Text(fmt.Sprintf("%q", own.Ran.Args)))
 		}
 		return printEntries(m)
 	})
@@ -224,10 +223,10 @@ func cmdRegisterShow(args []string) int {
 
 func printEntries(m *register.Manifest) error {
 	if m == nil {
-		_, err := fmt.Println("tree       none yet")
+		_, err := fmt.Fprintln(stdout, "tree       none yet")
 		return err
 	}
-	fmt.Printf("tree       %s, %s\n", plural(len(m.Entries), "entry", "entries"), plural(int(m.Size()), "byte", "bytes"))
+	fmt.Fprintf(stdout, "tree       %s, %s\n", plural(len(m.Entries), "entry", "entries"), plural(int(m.Size()), "byte", "bytes"))
 	rows := make([][]string, len(m.Entries))
 	for i, e := range m.Entries {
 		switch e.Kind {
@@ -239,7 +238,7 @@ func printEntries(m *register.Manifest) error {
 			rows[i] = []string{"  folder", "", "", display.Text(e.Name) + "/"}
 		}
 	}
-	printTable(os.Stdout, rows)
+	printTable(stdout, rows)
 	return nil
 }
 
@@ -281,7 +280,7 @@ func cmdRegisterCat(args []string) int {
 			return err
 		}
 		defer from.Close() // it was only read
-		_, err = io.Copy(os.Stdout, from)
+		_, err = io.Copy(stdout, from)
 		return err
 	})
 }
@@ -334,11 +333,11 @@ func cmdRegisterExport(args []string) int {
 // exported says what was written.
 func (f *registerFlags) exported(name, dir string, m *register.Manifest, what string) error {
 	if f.json {
-		return printJSONTo(os.Stdout, map[string]any{
+		return printJSONTo(stdout, map[string]any{
 			"container": display.Text(name), "folder": display.Text(dir), "entries": len(m.Entries), "bytes": m.Size(),
 		})
 	}
-	_, err := fmt.Printf("%s: %s is in %s: %s, %s\n", display.Text(name), what, display.Text(dir),
+	_, err := fmt.Fprintf(stdout, "%s: %s is in %s: %s, %s\n", display.Text(name), what, display.Text(dir),
 		plural(len(m.Entries), "entry", "entries"), plural(int(m.Size()), "byte", "bytes"))
 	return err
 }
@@ -387,7 +386,7 @@ func cmdRegisterGC(args []string) int {
 			return err
 		}
 		if f.json {
-			return printJSONTo(os.Stdout, map[string]any{
+			return printJSONTo(stdout, map[string]any{
 				"container": display.Text(name), "removed": !f.dry, "objects": done.Objects, "bytes": done.Bytes, "kept": done.Kept,
 			})
 		}
@@ -395,7 +394,7 @@ func cmdRegisterGC(args []string) int {
 		if f.dry {
 			verb = "would remove"
 		}
-		_, err = fmt.Printf("%s: %s %s, %s; %d are needed\n", display.Text(name), verb,
+		_, err = fmt.Fprintf(stdout, "%s: %s %s, %s; %d are needed\n", display.Text(name), verb,
 			plural(done.Objects, "stored file", "stored files"), plural(int(done.Bytes), "byte", "bytes"), done.Kept)
 		return err
 	})

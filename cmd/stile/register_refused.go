@@ -112,10 +112,10 @@ func (f *registerRefusedFlags) list(ctx context.Context, name string, r *registe
 		for i := range list {
 			out[i] = refusedJSON{Name: list[i].Name, Document: &list[i].Refused, Discarded: list[i].Gone}
 		}
-		return printJSONTo(os.Stdout, map[string]any{"container": display.Text(name), "refused": out})
+		return printJSONTo(stdout, map[string]any{"container": display.Text(name), "refused": out})
 	}
 	if len(list) == 0 && bad == nil {
-		_, err := fmt.Println("no refused landings")
+		_, err := fmt.Fprintln(stdout, "no refused landings")
 		return err
 	}
 	rows := [][]string{{"ID", "REFUSED", "CODE", "GRANT", "AGENT", "WHAT"}}
@@ -128,7 +128,7 @@ func (f *registerRefusedFlags) list(ctx context.Context, name string, r *registe
 			k.Short(), clock(k.At.Std()), display.Text(string(k.Refusal.Code)), fmt.Sprint(k.Refusal.Yours), display.Text(k.By.Name), what,
 		})
 	}
-	printTable(os.Stdout, rows)
+	printTable(stdout, rows)
 	return bad
 }
 
@@ -138,26 +138,26 @@ func (f *registerRefusedFlags) show(ctx context.Context, name string, r *registe
 		return err
 	}
 	if f.json {
-		return printJSONTo(os.Stdout, refusedJSON{Name: k.Name, Document: &k.Refused, Discarded: k.Gone, Entries: m.Entries})
+		return printJSONTo(stdout, refusedJSON{Name: k.Name, Document: &k.Refused, Discarded: k.Gone, Entries: m.Entries})
 	}
 	said := k.Refusal
-	fmt.Printf("refused    %s of %s\nname       %s\nid         %s\nby         %s, under grant %d\nwhy        %s: %s\n", clock(k.At.Std()), display.Text(name), k.Name,
+	fmt.Fprintf(stdout, "refused    %s of %s\nname       %s\nid         %s\nby         %s, under grant %d\nwhy        %s: %s\n", clock(k.At.Std()), display.Text(name), k.Name,
 		display.Text(k.ID), display.Text(k.By.Name), said.Yours, display.Text(string(said.Code)), display.Text(said.Cause))
 	if e := said.Ended; e != nil {
-		fmt.Printf("ended      %s by %s at revision %d, %s\n", e.How, display.Text(e.By.Name), e.Rev, clock(e.At.Std()))
+		fmt.Fprintf(stdout, "ended      %s by %s at revision %d, %s\n", e.How, display.Text(e.By.Name), e.Rev, clock(e.At.Std()))
 		if e.Reason != "" {
-			fmt.Printf("reason     %s\n", display.Text(e.Reason))
+			fmt.Fprintf(stdout, "reason     %s\n", display.Text(e.Reason))
 		}
 	}
-	fmt.Printf("then       %s\n", display.Text(holdsText(said.State, said.Grant, said.Holder, said.Expiry)))
+	fmt.Fprintf(stdout, "then       %s\n", display.Text(holdsText(said.State, said.Grant, said.Holder, said.Expiry)))
 	for i, do := range said.ToDo {
-		fmt.Printf("%s %d. %s\n", map[bool]string{true: "to do     ", false: "          "}[i == 0], i+1, display.Text(do))
+		fmt.Fprintf(stdout, "%s %d. %s\n", map[bool]string{true: "to do     ", false: "          "}[i == 0], i+1, display.Text(do))
 	}
 	if k.Gone != nil {
-		fmt.Printf("discarded  by %s: %s\n", display.Text(k.Gone.By.Name), display.Text(k.Gone.Discarded.Reason))
+		fmt.Fprintf(stdout, "discarded  by %s: %s\n", display.Text(k.Gone.By.Name), display.Text(k.Gone.Discarded.Reason))
 	}
 	if len(m.Entries) == 0 {
-		_, err := fmt.Println("tree       none: " + display.Text(m.Empty))
+		_, err := fmt.Fprintln(stdout, "tree       none: "+display.Text(m.Empty))
 		return err
 	}
 	return printEntries(m)
@@ -183,8 +183,8 @@ func (f *registerRefusedFlags) drop(ctx context.Context, r *register.Register, k
 		return err
 	}
 	if f.json {
-		return printJSONTo(os.Stdout, refusedJSON{Name: k.Name, Document: &k.Refused, Discarded: k.Gone})
+		return printJSONTo(stdout, refusedJSON{Name: k.Name, Document: &k.Refused, Discarded: k.Gone})
 	}
-	_, err = fmt.Printf("%s: %s is discarded; 'stile register gc' removes what only it needs\n", display.Text(k.Container), k.Short())
+	_, err = fmt.Fprintf(stdout, "%s: %s is discarded; 'stile register gc' removes what only it needs\n", display.Text(k.Container), k.Short())
 	return err
 }

@@ -51,12 +51,12 @@ type bundleJSON struct {
 
 func (f *reproFlags) printBundle(b register.Bundle) error {
 	if f.json {
-		return printJSONTo(os.Stdout, bundleJSON{b, display.Text(f.to)})
+		return printJSONTo(stdout, bundleJSON{b, display.Text(f.to)})
 	}
-	_, err := fmt.Printf("reproduction %d of %s, for %s\nrecord       %s\nkernel       %s\nassumptions  %s\n",
+	_, err := fmt.Fprintf(stdout, "reproduction %d of %s, for %s\nrecord       %s\nkernel       %s\nassumptions  %s\n",
 		b.Block, display.Text(b.Container), display.Text(b.Deriver), display.Text(b.Record), b.Kernel, b.Assumptions)
 	if err == nil && f.to != "" {
-		_, err = fmt.Printf("folder       %s\n", display.Text(f.to))
+		_, err = fmt.Fprintf(stdout, "folder       %s\n", display.Text(f.to))
 	}
 	return err
 }
@@ -312,12 +312,12 @@ func (f *reproFlags) printReproductions(name string, list []register.Reproductio
 			out[i] = reproJSON{r.ID, display.Text(r.Worker), r.Closed, r.Repro}
 		}
 		if one {
-			return printJSONTo(os.Stdout, out[0])
+			return printJSONTo(stdout, out[0])
 		}
-		return printJSONTo(os.Stdout, map[string]any{"container": display.Text(name), "reproductions": out})
+		return printJSONTo(stdout, map[string]any{"container": display.Text(name), "reproductions": out})
 	}
 	if len(list) == 0 {
-		_, err := fmt.Println("no reproductions")
+		_, err := fmt.Fprintln(stdout, "no reproductions")
 		return err
 	}
 	rows := [][]string{{"NUMBER", "STATE", "RECORD", "AUTHOR", "DERIVER", "STAGED", "VERDICT"}}
@@ -334,6 +334,6 @@ func (f *reproFlags) printReproductions(name string, list []register.Reproductio
 		}
 		rows = append(rows, []string{fmt.Sprint(r.ID), state, display.Text(r.Repro.Record), display.Text(r.Repro.Author), display.Text(r.Worker), staged, verdict})
 	}
-	printTable(os.Stdout, rows)
+	printTable(stdout, rows)
 	return nil
 }

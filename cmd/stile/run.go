@@ -49,8 +49,9 @@ stile run notes.json -c 'jq .next notes.json > n && mv n notes.json'`,
 }
 
 func cmdRun(args []string) int {
+	signals := catchSignals() // it takes longest, and goes on beside the rest
 	plan, err := parseRun(args)
-	code, err := carryOut(err, plan.run)
+	code, err := carryOut(err, func() (int, error) { return plan.run(signals) })
 	if err == nil {
 		return code
 	}
@@ -82,8 +83,7 @@ type endedBySignal struct{ number int }
 
 func (e *endedBySignal) Error() string { return fmt.Sprintf("ended by signal %d", e.number) }
 
-func (plan *runPlan) run() (int, error) {
-	signals := catchSignals()
+func (plan *runPlan) run(signals *signalSet) (int, error) {
 	path, err := findCommand(plan.argv[0])
 	if err != nil {
 		return 0, err

@@ -93,7 +93,7 @@ func cmdStatus(args []string) int {
 	if !f.json && strings.HasSuffix(path, ".lock") && !f.exact && report.Content == kernlock.ContentAbsent {
 		fmt.Fprintf(os.Stderr, "stile: this is about the lock of %s; with --exact the named file itself is the lock\n", display.Text(path))
 	}
-	w := bufio.NewWriter(os.Stdout)
+	w := bufio.NewWriter(stdout)
 	lf, isLockFile := lockFileOf(report)
 	switch {
 	case f.json && isLockFile:
@@ -170,15 +170,15 @@ func folderStatusOf(dir string, f *statusFlags) int {
 		code = exitProblem
 	}
 	if f.json {
-		printJSON(os.Stdout, out)
+		printJSON(stdout, out)
 		return code
 	}
-	fmt.Printf("estate  %s\n", estateText(in, refused))
+	fmt.Fprintf(stdout, "estate  %s\n", estateText(in, refused))
 	for _, e := range out.Errors {
 		printFailure(os.Stderr, e.Path+": "+e.Message, "")
 	}
 	if len(out.Locks)+len(files) == 0 {
-		fmt.Printf("no locks in %s\n", display.Text(dir))
+		fmt.Fprintf(stdout, "no locks in %s\n", display.Text(dir))
 		out.printContainers()
 		return code
 	}
@@ -189,7 +189,7 @@ func folderStatusOf(dir string, f *statusFlags) int {
 	for _, l := range files {
 		rows = append(rows, lockFileRow(base, l))
 	}
-	printTable(os.Stdout, rows)
+	printTable(stdout, rows)
 	out.printContainers()
 	return code
 }
@@ -206,8 +206,8 @@ func (out *folderStatus) lookAtContainers(path string) (bad bool, err error) {
 
 func (out *folderStatus) printContainers() {
 	if len(out.Containers) > 0 {
-		fmt.Println()
-		printContainers(os.Stdout, out.Containers)
+		fmt.Fprintln(stdout)
+		printContainers(stdout, out.Containers)
 	}
 }
 

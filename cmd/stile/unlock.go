@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -73,7 +74,7 @@ func cmdUnlock(args []string) int {
 // removeLock unlocks the file at path, and says what came of it.
 func removeLock(path string, f *unlockFlags, unlock func(show func(lockfile.State)) (lockfile.Unlocked, error)) int {
 	// The holder is shown before anything is removed. What is left for a program on stdout is one object.
-	out := os.Stdout
+	out := io.Writer(stdout)
 	if f.json {
 		out = os.Stderr
 	}
@@ -88,16 +89,16 @@ func removeLock(path string, f *unlockFlags, unlock func(show func(lockfile.Stat
 		return failUnlock(path, err, done, f)
 	}
 	if f.json {
-		printJSON(os.Stdout, &unlockResult{lockFileStatusOf(done.State), done.Removed})
+		printJSON(stdout, &unlockResult{lockFileStatusOf(done.State), done.Removed})
 		return 0
 	}
 	switch {
 	case done.Removed:
-		fmt.Println("removed")
+		fmt.Fprintln(stdout, "removed")
 	case done.State.Locked:
-		fmt.Println("its holder let go meanwhile")
+		fmt.Fprintln(stdout, "its holder let go meanwhile")
 	default:
-		fmt.Printf("there is no lock file %s\n", display.Text(done.State.LockPath))
+		fmt.Fprintf(stdout, "there is no lock file %s\n", display.Text(done.State.LockPath))
 	}
 	return 0
 }
@@ -124,11 +125,11 @@ func kernelUnlock(r *kernlock.Report, asJSON bool) int {
 		f.hint = fmt.Sprintf("it is free when its holder ends: let it finish, or stop it (kill %d)", r.Holders[0].PID)
 	}
 	if r.Kernel == kernlock.KernelFree && !asJSON {
-		fmt.Printf("%s: %s\n", display.Text(r.LockPath), "a kernel lock, and free: nothing to remove")
+		fmt.Fprintf(stdout, "%s: %s\n", display.Text(r.LockPath), "a kernel lock, and free: nothing to remove")
 		return 0
 	}
 	if r.Kernel == kernlock.KernelFree {
-		printJSON(os.Stdout, &unlockResult{lockFileStatus: lockFileStatus{Path: r.Target, LockPath: r.LockPath}})
+		printJSON(stdout, &unlockResult{lockFileStatus: lockFileStatus{Path: r.Target, LockPath: r.LockPath}})
 		return 0
 	}
 	return fail(f, asJSON)
@@ -169,6 +170,6 @@ func failUnlock(path string, err error, found lockfile.Unlocked, f *unlockFlags)
 		h := lockFileStatusOf(found.State).Holder
 		o.LockFileHolder = h
 	}
-	printJSON(os.Stdout, o)
+	printJSON(stdout, o)
 	return exitOfOthers(fl)
 }

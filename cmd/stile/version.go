@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 )
@@ -42,18 +41,18 @@ func cmdVersion(args []string) int {
 	}
 	v := readVersion()
 	if asJSON {
-		printJSON(os.Stdout, v)
+		printJSON(stdout, v)
 		return 0
 	}
-	fmt.Printf("stile %s", v.Version)
+	fmt.Fprintf(stdout, "stile %s", v.Version)
 	if v.Commit != "" {
-		fmt.Printf(" (commit %.12s", v.Commit)
+		fmt.Fprintf(stdout, " (commit %.12s", v.Commit)
 		if v.Modified {
-			fmt.Print(", modified")
+			fmt.Fprint(stdout, ", modified")
 		}
-		fmt.Print(")")
+		fmt.Fprint(stdout, ")")
 	}
-	fmt.Printf(" %s %s\n", v.Go, v.Platform)
+	fmt.Fprintf(stdout, " %s %s\n", v.Go, v.Platform)
 	return 0
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,9 +127,26 @@ func ParseKind(s string) (grant.Kind, bool) {
 
 // containerPath is a container's path, and what lies below it.
 func containerPath(container string, more ...string) string {
-	path := "/v1/containers/" + url.PathEscape(container)
+	path := "/v1/containers/" + escape(container)
 	for _, m := range more {
-		path += "/" + url.PathEscape(m)
+		path += "/" + escape(m)
 	}
 	return path
+}
+
+// escape makes text one element of a path, or of what follows it. All but what never needs it is written as %XX.
+// Package net/url is not linked for this alone: its start, and that of net/netip behind it, would be part of each
+// command's.
+func escape(s string) string {
+	const hex = "0123456789ABCDEF"
+	b := make([]byte, 0, len(s))
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == '~':
+			b = append(b, c)
+		default:
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(b)
 }
