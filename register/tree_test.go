@@ -45,6 +45,14 @@ func TestTreeOfOddThings(t *testing.T) {
 	if err := (&Tree{}).AddDir("gone"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+func TestTreeOfLinks(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := errors.Join(os.Mkdir("a", 0o777), os.WriteFile("a/file", nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink("file", "a/link"); err != nil {
 		t.Skip("no links here:", err)
 	}
@@ -80,7 +88,7 @@ func TestFileThatChanges(t *testing.T) {
 	// Within one tick of the file system's clock the time stays, as it does for whoever puts it back.
 	then := time.Now().Add(-time.Hour)
 	sameTime := func(change func() error) func() error {
-		return func() error { return errors.Join(change(), os.Chtimes(path, time.Time{}, then)) }
+		return func() error { return errors.Join(change(), os.Chtimes(path, then, then)) }
 	}
 	truncate := func(to int64) func() error { return func() error { return os.Truncate(path, to) } }
 	for name, change := range map[string]struct{ reading, read func() error }{
@@ -94,7 +102,7 @@ func TestFileThatChanges(t *testing.T) {
 		"shrinks and is as large as before": {reading: sameTime(truncate(size / 2)), read: sameTime(truncate(size))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.must(errors.Join(os.WriteFile(path, []byte(strings.Repeat("x", size)), 0o666), os.Chtimes(path, time.Time{}, then)))
+			w.must(errors.Join(os.WriteFile(path, []byte(strings.Repeat("x", size)), 0o666), os.Chtimes(path, then, then)))
 			tr := &Tree{}
 			w.must(tr.addPath("f", path, false))
 			open := tr.items[0].open
@@ -111,8 +119,7 @@ func TestFileThatChanges(t *testing.T) {
 	w.must(os.WriteFile(path, []byte("x"), 0o666))
 	tr := &Tree{}
 	w.must(tr.addPath("f", path, false))
-	w.must(os.WriteFile(path+"2", []byte("y"), 0o666))
-	w.must(os.Rename(path+"2", path))
+	w.must(errors.Join(os.WriteFile(path+"2", []byte("y"), 0o666), os.Chtimes(path+"2", then, then), os.Rename(path+"2", path)))
 	if _, err := a.land(tr); !errors.Is(err, ErrChanged) {
 		t.Error(err)
 	}
