@@ -181,14 +181,19 @@ type file struct {
 	before vfs.Info
 }
 
-// openSource opens what was looked at, and nothing that has taken its place since.
+// openSource opens what was looked at, and nothing that has taken its place since. Where files have no identity, they
+// are told apart by their size and time.
 func openSource(fsys vfs.FS, path string, seen vfs.Info) (source, error) {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", display.Text(path), err)
 	}
 	info, err := f.Stat()
-	if err == nil && (!info.Mode.IsRegular() || seen.Ino != 0 && !vfs.SameFile(seen, info)) {
+	same := vfs.SameFile(seen, info)
+	if seen.Ino == 0 {
+		same = seen.Size == info.Size && seen.ModTime.Equal(info.ModTime)
+	}
+	if err == nil && (!info.Mode.IsRegular() || !same) {
 		err = ErrChanged
 	}
 	if err != nil {

@@ -45,6 +45,14 @@ func TestTreeOfOddThings(t *testing.T) {
 	if err := (&Tree{}).AddDir("gone"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+func TestTreeOfLinks(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := errors.Join(os.Mkdir("a", 0o777), os.WriteFile("a/file", nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink("file", "a/link"); err != nil {
 		t.Skip("no links here:", err)
 	}
@@ -69,28 +77,38 @@ func TestFileThatChanges(t *testing.T) {
 	a := w.acquire("a")
 	const size = 3 << 20
 	path := filepath.Join(t.TempDir(), "f")
-	for name, change := range map[string]func() error{
-		"grows": func() error {
-			f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-			if err != nil {
-				return err
-			}
-			_, err = f.WriteString("more")
-			return errors.Join(err, f.Close())
-		},
-		"shrinks": func() error { return os.Truncate(path, size/2) },
-		"is rewritten": func() error {
-			return errors.Join(os.WriteFile(path, make([]byte, size), 0o666), os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)))
-		},
+	grow := func() error {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString("more")
+		return errors.Join(err, f.Close())
+	}
+	// Within one tick of the file system's clock the time stays, as it does for whoever puts it back.
+	then := time.Now().Add(-time.Hour)
+	sameTime := func(change func() error) func() error {
+		return func() error { return errors.Join(change(), os.Chtimes(path, then, then)) }
+	}
+	truncate := func(to int64) func() error { return func() error { return os.Truncate(path, to) } }
+	for name, change := range map[string]struct{ reading, read func() error }{
+		"grows":                             {reading: grow},
+		"shrinks":                           {reading: truncate(size / 2)},
+		"is rewritten":                      {reading: func() error { return os.WriteFile(path, make([]byte, size), 0o666) }},
+		"grows in the same tick":            {reading: sameTime(grow)},
+		"shrinks in the same tick":          {reading: sameTime(truncate(size / 2))},
+		"grows when it was read, same":      {read: sameTime(grow)},
+		"is rewritten when it was read":     {read: func() error { return os.WriteFile(path, make([]byte, size), 0o666) }},
+		"shrinks and is as large as before": {reading: sameTime(truncate(size / 2)), read: sameTime(truncate(size))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.must(os.WriteFile(path, []byte(strings.Repeat("x", size)), 0o666))
+			w.must(errors.Join(os.WriteFile(path, []byte(strings.Repeat("x", size)), 0o666), os.Chtimes(path, then, then)))
 			tr := &Tree{}
 			w.must(tr.addPath("f", path, false))
 			open := tr.items[0].open
 			tr.items[0].open = func() (source, error) {
 				src, err := open()
-				return &interrupted{source: src, after: size / 4, do: change}, err
+				return &interrupted{source: src, after: size / 4, reading: change.reading, read: change.read}, err
 			}
 			if _, err := a.land(tr); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "land f") {
 				t.Error(err)
@@ -101,8 +119,7 @@ func TestFileThatChanges(t *testing.T) {
 	w.must(os.WriteFile(path, []byte("x"), 0o666))
 	tr := &Tree{}
 	w.must(tr.addPath("f", path, false))
-	w.must(os.WriteFile(path+"2", []byte("y"), 0o666))
-	w.must(os.Rename(path+"2", path))
+	w.must(errors.Join(os.WriteFile(path+"2", []byte("y"), 0o666), os.Chtimes(path+"2", then, then), os.Rename(path+"2", path)))
 	if _, err := a.land(tr); !errors.Is(err, ErrChanged) {
 		t.Error(err)
 	}
@@ -111,20 +128,29 @@ func TestFileThatChanges(t *testing.T) {
 	}
 }
 
-// interrupted does something in the middle of reading.
+// interrupted does something in the middle of reading, and when all is read.
 type interrupted struct {
 	source
-	after int64
-	do    func() error
+	after         int64
+	reading, read func() error
 }
 
 func (i *interrupted) Read(p []byte) (int, error) {
 	n, err := i.source.Read(p[:min(len(p), 64<<10)])
-	if i.after -= int64(n); i.after <= 0 && i.do != nil {
-		err = errors.Join(err, i.do())
-		i.do = nil
+	if i.after -= int64(n); i.after <= 0 && i.reading != nil {
+		err = errors.Join(err, i.reading())
+		i.reading = nil
 	}
 	return n, err
+}
+
+func (i *interrupted) settled(n int64) error {
+	if i.read != nil {
+		if err := i.read(); err != nil {
+			return err
+		}
+	}
+	return i.source.settled(n)
 }
 
 // Memory does not grow with the artifact.

@@ -103,22 +103,32 @@ var onVolumes = []struct {
 	// without is left out where there are no hard links; nor are there symbolic links, FIFOs, sparse files or modes
 	// there. Of these, go test takes the first that fits a part of the name: whole tests stand first.
 	without string
+	args    []string // besides
+	linked  bool     // also where there are hard links; else its own tests have run there
 }{
 	{
 		"lockfile", "^(TestMatrix|TestCase.*|TestOwnLockComesBack|TestReleaseFails|TestLossIsForGood|TestStale)$",
-		"^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$|/^hard_links$|/./^hard_links$",
+		"^TestCase24OddLockPathsOnDisk$|^TestCase25HugeLock$|/^hard_links$|/./^hard_links$", nil, true,
 	},
 	// What is left out runs in memory, or goes over time that matters elsewhere only.
 	{
 		"grant/local",
 		"^(TestStore|TestHistories|TestOddPages|TestNewerPage|TestDamagedObject|TestPendingFolderMissing|TestGapBlocks|" +
 			"TestRestoreUnderARunningProcess|TestWitness.*|TestInLine|TestLine.*|TestSession|TestAttempt|TestFence.*|TestNested.*)$",
-		"/^hard_links$|^TestOddPages$/^dangling_link$|^TestOddPages$/^wrong_revision$",
+		"/^hard_links$|^TestOddPages$/^dangling_link$|^TestOddPages$/^wrong_revision$", nil, true,
+	},
+	// What lands, and what comes back, whatever it is called.
+	{
+		"register",
+		"^(TestLandAndRead|TestLandAManifest|TestLandingKilledAtEveryOperation|TestNothingToLand|TestSameLandingTwice|TestRefused.*|" +
+			"TestOther.*|TestDiscard|TestDamage.*|TestExport.*|TestDisplace|TestCollect|TestCollectRefuses|TestCollectWaits|" +
+			"TestTreeOf.*|TestFileThatChanges|TestFencedCommand|TestReproduction)$",
+		"/^hard_links$", []string{"-rapid.checks=25"}, false,
 	},
 }
 
 // TestOnRealVolumes runs the lock file's matrix, the eight writers among it, the local store's conformance and
-// histories, and what else goes by what a file system does, on file systems of both classes.
+// histories, landings and their export, and what else goes by what a file system does, on file systems of both classes.
 func TestOnRealVolumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: no file systems are made")
@@ -126,9 +136,12 @@ func TestOnRealVolumes(t *testing.T) {
 	for _, what := range onVolumes {
 		binary := testsOf(t, what.pkg)
 		for _, v := range volumes {
+			if v.links && !what.linked {
+				continue
+			}
 			t.Run(what.pkg+"/"+v.name, func(t *testing.T) {
 				dir := v.mounted(t)
-				args := []string{"-test.run=" + what.run}
+				args := append([]string{"-test.run=" + what.run}, what.args...)
 				if !v.links {
 					args = append(args, "-test.skip="+what.without)
 				}
@@ -175,7 +188,7 @@ func TestVolumeIsUsed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: the tests are not built once more")
 	}
-	for pkg, run := range map[string][2]string{"lockfile": {"TestMatrix", "free"}, "grant/local": {"TestNewerPage", ""}} {
+	for pkg, run := range map[string][2]string{"lockfile": {"TestMatrix", "free"}, "grant/local": {"TestNewerPage", ""}, "register": {"TestDiscard", ""}} {
 		filter := "-test.run=^" + run[0] + "$/^" + run[1]
 		events, _, err := runOn(t, testsOf(t, pkg), pkg, filepath.Join(t.TempDir(), "none"), filter)
 		if r := results(events).child(run[0]); err == nil || r.verdict() != "fail" {
@@ -200,7 +213,11 @@ func testsOf(t *testing.T, pkg string) (binary string) {
 // outside any test.
 func runOn(t *testing.T, binary, pkg, dir string, args ...string) ([]testEvent, string, error) {
 	t.Helper()
-	args = append([]string{"tool", "test2json", binary, "-test.v=test2json", "-test.timeout=2m"}, args...)
+	run := []string{binary}
+	if pkg == "register" { // its tests have no files that belong elsewhere; the go command has
+		run = []string{"env", "TMPDIR=" + dir, binary}
+	}
+	args = append(append([]string{"tool", "test2json"}, run...), append([]string{"-test.v=test2json", "-test.timeout=2m"}, args...)...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = filepath.Join(filepath.Dir(goEnv(t, "GOMOD")), filepath.FromSlash(pkg))
 	cmd.Env = append(os.Environ(), "STILE_TEST_DIR="+dir)
