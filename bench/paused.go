@@ -16,7 +16,8 @@ import (
 )
 
 // stopped is for how long at most a holder is stopped: past every time after which a contestant takes its lock away.
-const stopped = 8 * time.Second
+// A variable for this package's tests.
+var stopped = 8 * time.Second
 
 // paused stops a holder with SIGSTOP, and lets it go on, and write, when another has written or nobody could.
 func (b *bench) paused() {

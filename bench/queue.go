@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -112,8 +113,7 @@ func (b *bench) libraryCrowd(j job, n int) (c crowdOf, err error) {
 	if err != nil {
 		return c, err
 	}
-	holderJob := j
-	holder, err := b.startReady(holderJob)
+	holder, err := b.startReady(j)
 	if err != nil {
 		return c, err
 	}
@@ -143,7 +143,11 @@ func (b *bench) libraryCrowd(j job, n int) (c crowdOf, err error) {
 		page.store(wordGate, int64(i+1))
 		nap(4_000_000)
 	}
-	c.let = holder.kill
+	let := int64(0)
+	c.let = func() {
+		let = mono()
+		holder.kill()
+	}
 	c.through = func() ([]int, error) {
 		defer page.close()
 		var all []hold
@@ -174,6 +178,9 @@ func (b *bench) libraryCrowd(j job, n int) (c crowdOf, err error) {
 		if over := overlaps(slices.Clone(all)); over > 0 {
 			b.book.broken("waiters: %s: %d waiters: %d holds overlapped", j.who, n, over)
 		}
+		if early := slices.MinFunc(all, func(a, b hold) int { return cmp.Compare(a.enter, b.enter) }); early.enter < let {
+			b.book.broken("waiters: %s: %d waiters: one held while the holder lived", j.who, n)
+		}
 		return ranks(all), nil
 	}
 	return c, nil
@@ -182,12 +189,12 @@ func (b *bench) libraryCrowd(j job, n int) (c crowdOf, err error) {
 // ranks gives the order of service in places of arrival.
 func ranks(all []hold) []int {
 	arrival := slices.Clone(all)
-	slices.SortFunc(arrival, func(a, b hold) int { return int(a.ask - b.ask) })
+	slices.SortFunc(arrival, func(a, b hold) int { return cmp.Compare(a.ask, b.ask) })
 	byEnter := make([]int, len(arrival))
 	for i := range byEnter {
 		byEnter[i] = i
 	}
-	slices.SortFunc(byEnter, func(a, b int) int { return int(arrival[a].enter - arrival[b].enter) })
+	slices.SortFunc(byEnter, func(a, b int) int { return cmp.Compare(arrival[a].enter, arrival[b].enter) })
 	return byEnter
 }
 
@@ -220,7 +227,12 @@ func (b *bench) toolCrowd(j job, n int) (c crowdOf, err error) {
 		c.pids = append(c.pids, cmd.Process.Pid)
 		nap(6_000_000) // time to get into the line
 	}
-	c.let = func() { _ = os.WriteFile(let, nil, 0o600) }
+	c.let = func() {
+		if st, err := os.Stat(list); err == nil && st.Size() > 0 {
+			b.book.broken("waiters: stile run: %d waiters: one ran while the holder did", n)
+		}
+		_ = os.WriteFile(let, nil, 0o600)
+	}
 	c.through = func() (served []int, err error) {
 		err = holder.Wait()
 		for _, cmd := range all {

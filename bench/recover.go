@@ -136,6 +136,9 @@ func (b *bench) recoverTrials(id string, trials int) (got recovered, err error) 
 			pool[k].kill()
 			delete(pool, k)
 		}
+		if len(pool) == 0 {
+			continue // all of them held: nobody is left to be next
+		}
 		if err := await("a next holder", func() bool { return len(holders()) > 0 }); err != nil {
 			return got, err
 		}
