@@ -33,8 +33,8 @@ lint: ## formatting, vet for every system, the linters
 fmt: ## format the Go code
 	gofmt -w $$(git ls-files '*.go')
 
-bench: ## compare with other locks: minutes
-	cd bench && $(GO) run .
+bench: ## compare with other locks, and write bench/RESULTS.md, results.json and the plots: 25 minutes
+	cd bench && $(GO) run . -out RESULTS.md -json results.json -plots plots
 
 bench-quick: ## the same with few rounds: shows that it runs
 	cd bench && $(GO) run . -quick

@@ -27,6 +27,13 @@ type book struct {
 	Missing []string  `json:"missing"` // peers that could not be had, with the reason
 	Broken  []string  `json:"broken"`  // lost steps, overlaps and failures, with who
 	Goals   []verdict `json:"goals"`
+	Spent   []spent   `json:"spent"`
+}
+
+// spent is how long a workload took.
+type spent struct {
+	What    string  `json:"what"`
+	Seconds float64 `json:"seconds"`
 }
 
 func (b *book) add(workload, kase, who, metric, unit string, v float64) {

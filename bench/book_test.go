@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -30,19 +31,59 @@ func TestJudge(t *testing.T) {
 	b.add("cycle", "", "kernlock", "time", "µs", 5)
 	b.add("cycle", "", "gofrs", "time", "µs", 4)
 	b.add("contend", eightHeld, "kernlock", "Jain", "", 0.995)
+	b.add("contend", eightHeld, "kernlock+record", "Jain", "", 0.98)
+	b.add("contend", eightHeld, "kernlock", "p99", "ms", 12)
+	b.add("file-contend", "8 processes, "+journaled, "lockfile", "of alone", "", 0.9)
+	for i, id := range []string{"kernlock", "kernlock+record", "lockfile"} {
+		b.add("recover", "", id, "trials", "", 1000)
+		b.add("recover", "", id, "double holders", "", float64(i))
+	}
 	b.judge()
 	met := map[string]string{}
 	for _, g := range b.Goals {
 		met[g.Goal] = g.Met
 	}
 	for goal, want := range map[string]string{
-		"cycle without a record, against gofrs":  "no",
-		"8 contenders, hold 1 ms: Jain index":    "yes",
-		"resident memory of a waiting stile run": "not measured",
+		"kernel lock cycle, no record, against gofrs/flock":                               "no",
+		"8 contenders, hold 1 ms: Jain, the lesser of with and without record":            "no",
+		"8 contenders, hold 1 ms: p99 wait, the greater (2 × workers × hold)":             "not measured", // one of the two is missing
+		"lock file, 8 processes, " + journaled + ": rate against its own alone":           "yes",
+		"lock file, 8 processes, " + inMemory + ": rate against its own alone":            "", // nobody was there
+		"double holders after SIGKILL, in 1,000 trials each of kernel lock and lock file": "no",
+		"resident memory of a waiting stile run":                                          "not measured",
 	} {
 		if met[goal] != want {
 			t.Errorf("%s: %q, want %q", goal, met[goal], want)
 		}
+	}
+}
+
+func TestAgainstTheBestPeer(t *testing.T) {
+	b := &book{}
+	b.add("w", "", "ours", "time", "µs", 2)
+	b.add("w", "", "slow", "time", "µs", 8)
+	b.add("w", "", "fast", "time", "µs", 4)
+	b.add("w", "", "ours", "rate", "/s", 20)
+	b.add("w", "", "slow", "rate", "/s", 5)
+	b.add("w", "", "fast", "rate", "/s", 10)
+	peers := []string{"slow", "fast", "absent"}
+	for name, got := range map[string]float64{
+		"our time over the best":  1 / timeOfBest("w", "", "ours", "time", peers)(b),
+		"the best's time over it": rateOfBest("w", "", "ours", "time", peers)(b),
+		"our rate over the best":  rateOfBest("w", "", "ours", "rate", peers)(b),
+	} {
+		if got != 2 {
+			t.Errorf("%s: %v, want 2", name, got)
+		}
+	}
+}
+
+func TestDoublesInFewTrialsAreNotNone(t *testing.T) {
+	b := &book{}
+	b.add("recover", "", "kernlock", "trials", "", 40)
+	b.add("recover", "", "kernlock", "double holders", "", 0)
+	if got := doubles("kernlock")(b); !math.IsNaN(got) {
+		t.Errorf("%v double holders in 40 trials of 1,000", got)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 type passage struct {
 	lock   func() error
 	unlock func() error
+	write  func(text string) error // under the lock; nil: a new file renamed over the old
 }
 
 // contestant is one way to lock a file, or to change one under a lock. Those
@@ -29,7 +30,7 @@ type contestant struct {
 	id    string
 	about string
 	open  func(path string) (passage, error)
-	in    string      // "c", "node" or "python"; "" for Go
+	in    string      // "c", "node", "python" or "etcd"; "" for Go
 	doc   docOpener   // of a document's appends
 	line  linesOpener // of appended lines
 }
@@ -61,15 +62,25 @@ var contestants = []contestant{
 	{id: "record.Append+sync", about: "stile, record.Append under a kernel lock", doc: openAppend(record.UpdateOptions{})},
 	{id: "lockfile+json", about: "stile, lock file, Read, encoding/json, Commit; NoSync", doc: openLockFileJSON},
 	{id: "gofrs+json", about: "gofrs/flock, encoding/json, a new file renamed over the old", doc: openGofrsJSON},
+	{id: "gofrs+json+sync", about: "the same with fsync of the new file and the folder", doc: openGofrsJSONSync},
 	{id: "lockedfile.Transform", about: "go-internal lockedfile, Transform with encoding/json (writes in place)", doc: openTransform},
 	{id: "proper-lockfile+write-file-atomic", about: "npm's both, JSON.parse and stringify, fsync off", in: "node"},
+	{id: "proper-lockfile+write-file-atomic+sync", about: "the same with fsync, its default", in: "node"},
+	{id: "filelock", about: "Python's filelock, tries every ms", in: "python"},
 	{id: "filelock+json", about: "Python's filelock, tries every ms; json, os.replace", in: "python"},
 	{id: "c-copy", about: "C: open, copy, rename; no lock, one process", in: "c"},
 	{id: "c-copy+sync", about: "C: the same with fsync of the new file and the folder", in: "c"},
 	{id: "record.Lines", about: "stile, record.Lines, no holder record", line: openLines(record.LineOptions{Lock: plainLock})},
 	{id: "record.Lines+sync", about: "the same with Sync", line: openLines(record.LineOptions{Lock: plainLock, Sync: true})},
-	{id: "sqlite-normal", about: "SQLite, WAL, synchronous NORMAL, one INSERT a line", line: openSQLite("NORMAL")},
-	{id: "sqlite-full", about: "SQLite, WAL, synchronous FULL", line: openSQLite("FULL")},
+	{id: "sqlite-normal", about: "SQLite (mattn's driver), WAL, synchronous NORMAL, one INSERT a line", line: openSQLite("sqlite-normal")},
+	{id: "sqlite-normal-modernc", about: "the same with modernc's driver", line: openSQLite("sqlite-normal-modernc")},
+	{id: "sqlite-full", about: "SQLite (mattn's driver), WAL, synchronous FULL", line: openSQLite("sqlite-full")},
+	{id: "sqlite-full-modernc", about: "the same with modernc's driver", line: openSQLite("sqlite-full-modernc")},
+	{id: "bbolt-kept", about: "bbolt, one transaction a line, NoSync; the file stays open, so nobody else can write", line: openBolt(true, true)},
+	{id: "bbolt-kept+sync", about: "the same, synced", line: openBolt(true, false)},
+	{id: "bbolt", about: "bbolt, NoSync, opened for each line, since an open file keeps others out", line: openBolt(false, true)},
+	{id: "bbolt+sync", about: "the same, synced", line: openBolt(false, false)},
+	{id: "etcd", about: "etcd's concurrency.Mutex on a server of one member beside the clients, its data on the same file system", in: "etcd"},
 }
 
 func findContestant(id string) (contestant, bool) {
@@ -113,7 +124,7 @@ func onceKernlock(opts kernlock.Options) func(string) (passage, error) {
 
 func openGofrs(path string) (passage, error) {
 	f := gofrs.New(path + ".lock")
-	return passage{f.Lock, f.Unlock}, nil
+	return passage{lock: f.Lock, unlock: f.Unlock}, nil
 }
 
 func openGofrsContext(path string) (passage, error) {
@@ -185,5 +196,6 @@ func openLockFile(path string) (passage, error) {
 			return err
 		},
 		unlock: func() error { return h.Release() },
+		write:  func(text string) error { return h.Commit([]byte(text)) },
 	}, nil
 }

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 
 	gofrs "github.com/gofrs/flock"
-	_ "github.com/mattn/go-sqlite3" // the peer of appended lines
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/stile-lock/stile/kernlock"
@@ -104,6 +103,32 @@ func openLockFileJSON(path string, limit int, _ *sharedPage) (func(row) (bool, e
 }
 
 func openGofrsJSON(path string, limit int, _ *sharedPage) (func(row) (bool, error), error) {
+	return gofrsJSON(path, limit, func(from, to string) error { return os.Rename(from, to) })
+}
+
+// openGofrsJSONSync does what a careful program does besides: it syncs the new file and the folder.
+func openGofrsJSONSync(path string, limit int, _ *sharedPage) (func(row) (bool, error), error) {
+	return gofrsJSON(path, limit, func(from, to string) error {
+		err := syncPath(from)
+		if err == nil {
+			err = os.Rename(from, to)
+		}
+		if err == nil {
+			err = syncPath(filepath.Dir(to))
+		}
+		return err
+	})
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func gofrsJSON(path string, limit int, rename func(from, to string) error) (func(row) (bool, error), error) {
 	f := gofrs.New(path + ".lock")
 	temp := fmt.Sprintf("%s.new-%d", path, os.Getpid())
 	return func(r row) (more bool, err error) {
@@ -126,7 +151,7 @@ func openGofrsJSON(path string, limit int, _ *sharedPage) (func(row) (bool, erro
 		if err := os.WriteFile(temp, out, 0o600); err != nil {
 			return false, err
 		}
-		return true, os.Rename(temp, path)
+		return true, rename(temp, path)
 	}, nil
 }
 
@@ -175,110 +200,4 @@ func workDoc(j job, open docOpener, page *sharedPage, ready func(), say func(str
 	say("ns", end-start)
 	say("ended", end)
 	return nil
-}
-
-// linesOpener gives the function that adds a line to the file at path.
-type linesOpener func(path string) (func(line []byte) error, error)
-
-func openLines(o record.LineOptions) linesOpener {
-	return func(path string) (func([]byte) error, error) {
-		l, err := record.OpenLines(path, o)
-		if err != nil {
-			return nil, err
-		}
-		return func(line []byte) error { return l.Append(context.Background(), line) }, nil
-	}
-}
-
-// sqliteAt is the database that stands for the file of lines at path.
-func sqliteAt(path, synchronous string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite3", "file:"+path+".db?_journal_mode=WAL&_busy_timeout=60000&_txlock=immediate&_synchronous="+synchronous)
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	_, err = db.Exec("CREATE TABLE IF NOT EXISTS lines (line TEXT)")
-	return db, err
-}
-
-func openSQLite(synchronous string) linesOpener {
-	return func(path string) (func([]byte) error, error) {
-		db, err := sqliteAt(path, synchronous)
-		if err != nil {
-			return nil, err
-		}
-		insert, err := db.Prepare("INSERT INTO lines VALUES (?)")
-		if err != nil {
-			return nil, err
-		}
-		return func(line []byte) error {
-			_, err := insert.Exec(string(line))
-			return err
-		}, nil
-	}
-}
-
-// countLines counts what the contestant has put away.
-func countLines(who, path string) (int, error) {
-	if c, _ := findContestant(who); c.id == "sqlite-normal" || c.id == "sqlite-full" {
-		db, err := sqliteAt(path, "NORMAL")
-		if err != nil {
-			return 0, err
-		}
-		defer db.Close()
-		var n int
-		err = db.QueryRow("SELECT count(*) FROM lines").Scan(&n)
-		return n, err
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	const lineBytes = 200
-	if len(data)%lineBytes != 0 {
-		return 0, fmt.Errorf("%s: %d bytes are no whole lines", filepath.Base(path), len(data))
-	}
-	for i := lineBytes - 1; i < len(data); i += lineBytes {
-		if data[i] != '\n' {
-			return 0, fmt.Errorf("%s: line %d is torn", filepath.Base(path), i/lineBytes+1)
-		}
-	}
-	return len(data) / lineBytes, nil
-}
-
-// workLines adds lines from the gate's opening to the stop, and counts those
-// of the window that is common to all: its last nine tenths.
-func workLines(j job, open linesOpener, page *sharedPage, ready func(), say func(string, int64)) error {
-	add, err := open(j.path)
-	if err != nil {
-		return err
-	}
-	ready()
-	for page.load(wordGate) == 0 {
-		nap(100_000)
-	}
-	gate, stop := page.load(wordGate), page.load(wordStop)
-	for mono() < gate {
-	}
-	done, in := 0, 0
-	for from := gate + (stop-gate)/10; ; done++ {
-		now := mono()
-		if now >= stop {
-			break
-		}
-		if err := add(fmt.Appendf(nil, `{"worker":%d,"seq":%d,"text":"%*s"}`, j.id, done, linePad(j.id, done), "")); err != nil {
-			return err
-		}
-		if end := mono(); end >= from && end < stop {
-			in++
-		}
-	}
-	say("done", int64(done))
-	say("in", int64(in))
-	return nil
-}
-
-// linePad brings every line to 199 bytes and its newline.
-func linePad(id, seq int) int {
-	return 199 - len(fmt.Sprintf(`{"worker":%d,"seq":%d,"text":""}`, id, seq))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/grant/local"
+	"github.com/stile-lock/stile/register"
 )
 
 // grantClient is one agent of an estate with the container "bench".
@@ -34,7 +35,7 @@ func openGrant(path string) (passage, error) {
 	if err != nil {
 		return passage{}, err
 	}
-	return passage{lock: c.acquire, unlock: func() error { return c.landAndRelease(c.nothing) }}, nil
+	return passage{lock: c.acquire, unlock: func() error { return c.landAndRelease(c.nothing) }, write: c.landNote}, nil
 }
 
 // openGrantEmpty is the same with a landing as agents make it who found nothing: its manifest is a new object.
@@ -107,17 +108,50 @@ func (c *grantClient) acquire() (err error) {
 	}
 }
 
-// free returns when nobody holds the container.
+// free returns when nobody holds the container, or the holder's time is up.
 func (c *grantClient) free() error {
 	for {
 		head, err := c.store.Head(context.Background(), "bench")
 		if err != nil || head.Page().State != grant.StateHeld {
 			return err
 		}
-		if err := c.store.Watch(context.Background(), "bench", head.Ref()); err != nil {
+		left := max(time.Until(head.Page().Expiry.Std()), 50*time.Millisecond)
+		ctx, stop := context.WithTimeout(context.Background(), left)
+		err = c.store.Watch(ctx, "bench", head.Ref())
+		stop()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// landNote lands a text.
+func (c *grantClient) landNote(text string) error {
+	page, err := c.do(grant.Land{Meta: c.meta(), Session: c.session, Base: c.head, Manifest: c.nothing, Note: strings.TrimSpace(text)})
+	if err == nil {
+		c.head = page.Register.Head
+	}
+	return err
+}
+
+// lastLanding is the last text that was landed.
+func lastLanding(estate string) (text string, err error) {
+	store, err := local.Open(estate, local.Options{State: filepath.Join(estate, "state")})
+	if err != nil {
+		return "", err
+	}
+	for landed, err := range register.Of(store, "bench").All(context.Background()) {
+		if err != nil {
+			return "", err
+		}
+		if landed.Note != "" {
+			text = landed.Note + "\n"
+		}
+	}
+	return text, nil
 }
 
 func (c *grantClient) landAndRelease(manifest grant.Digest) error {
@@ -130,32 +164,32 @@ func (c *grantClient) landAndRelease(manifest grant.Digest) error {
 	return err
 }
 
-// etcdMutex is the rate that etcd's own Mutex gave with 8 clients on such a machine: lock and unlock, per second.
-const etcdMutex = 83
-
 func (b *bench) grantContend() {
-	who := []string{"grant", "grant+empty", "lockfile"}
+	who := []string{"grant", "grant+empty", "etcd", "lockfile"}
 	long := time.Duration(b.pick(4000, 1500)) * time.Millisecond
 	for _, p := range b.places() {
-		there := b.at(p.dir)
-		there.rounds(b.pick(3, 1), who, func(id string) error {
-			for _, n := range []int{1, 8} {
-				got, err := there.crowd(id, n, 0, long)
-				if err != nil {
-					return err
-				}
-				kase := fmt.Sprintf("%d processes, %s", n, p.name)
-				b.book.add("grant-contend", kase, id, "rate", "/s", got.rate)
-				b.book.add("grant-contend", kase, id, "slowest/fastest", "", got.evenness)
-				b.book.add("grant-contend", kase, id, "wait p50", "ms", got.p50)
-				b.book.add("grant-contend", kase, id, "p99", "ms", got.p99)
-				if got.lost+got.overlaps > 0 {
-					b.book.broken("grant-contend: %s: %s: %d steps lost, %d holds overlapped", id, kase, got.lost, got.overlaps)
-				}
-			}
-			return nil
+		b.at(p.dir).withEtcd(func(there *bench) {
+			there.rounds(b.pick(3, 1), who, func(id string) error { return there.grantCrowds(p, id, long) })
 		})
 	}
+}
+
+func (b *bench) grantCrowds(p place, id string, long time.Duration) error {
+	for _, n := range []int{1, 8} {
+		got, err := b.crowd(id, n, 0, long)
+		if err != nil {
+			return err
+		}
+		kase := fmt.Sprintf("%d processes, %s", n, p.name)
+		b.book.add("grant-contend", kase, id, "rate", "/s", got.rate)
+		b.book.add("grant-contend", kase, id, "slowest/fastest", "", got.evenness)
+		b.book.add("grant-contend", kase, id, "wait p50", "ms", got.p50)
+		b.book.add("grant-contend", kase, id, "p99", "ms", got.p99)
+		if got.lost+got.overlaps > 0 {
+			b.book.broken("grant-contend: %s: %s: %d steps lost, %d holds overlapped", id, kase, got.lost, got.overlaps)
+		}
+	}
+	return nil
 }
 
 // grantCommand times one command on an idle container: the store is opened anew each time, as a program that is

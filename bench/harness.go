@@ -27,6 +27,9 @@ type bench struct {
 	npm      string // where npm's peers are
 	spawn    string
 	dispatch string // c/dispatch.c
+	etcd     string // peers/etcd; "" without
+	etcdAt   string // where its server listens; "" while there is none
+	other    place  // the other kind of ext4; no folder when there is none
 	stile    string // "" while the tool does not exist
 	bare     string
 	flock    string
@@ -57,8 +60,9 @@ func (b *bench) fresh(name, who string) (job, error) {
 }
 
 func (b *bench) discard(j job) {
-	for _, p := range []string{j.path, j.path + ".lock"} {
-		_ = os.Remove(p)
+	beside, _ := filepath.Glob(j.path + ".*") // locks, databases, estates
+	for _, p := range append(beside, j.path) {
+		_ = os.RemoveAll(p)
 	}
 	logs, _ := filepath.Glob(j.page + "*")
 	for _, l := range logs {
@@ -77,6 +81,8 @@ func (b *bench) can(who string) bool {
 		b.book.missing("%s: no node, or npm could not install it", who)
 	case c.in == "python" && b.py == "":
 		b.book.missing("%s: no Python with the module filelock", who)
+	case c.in == "etcd" && b.etcdAt == "":
+		b.book.missing("%s: no server", who)
 	default:
 		return ok
 	}
@@ -111,11 +117,20 @@ func (b *bench) start(j job) (*worker, error) {
 		argv = []string{b.node, filepath.Join("peers", "worker.js")}
 	case "python":
 		argv = []string{b.py, filepath.Join("peers", "worker.py")}
+	case "etcd":
+		argv[0] = b.etcd
 	}
 	argv = append(argv, j.args()...)
+	if argv[0] == b.etcd {
+		argv = append(argv, "server="+b.etcdAt)
+	}
 	if argv[0] == b.node {
 		argv = append(argv, "modules="+b.npm)
 	}
+	return b.launch(j, argv)
+}
+
+func (b *bench) launch(j job, argv []string) (*worker, error) {
 	ctx, stop := context.WithTimeout(context.Background(), tooLong)
 	w := &worker{who: j.who, stop: stop}
 	w.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -203,6 +218,7 @@ func (b *bench) compile(tmp string) {
 		}
 	}
 	b.findPeers(tmp)
+	b.buildEtcd(tmp)
 	if b.flock, err = exec.LookPath("flock"); err != nil {
 		b.book.missing("flock(1): not installed")
 	}

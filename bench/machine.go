@@ -18,14 +18,18 @@ type machine struct {
 	Cores      int      `json:"cores"`
 	Kernel     string   `json:"kernel"`
 	Filesystem string   `json:"filesystem"`
+	Other      string   `json:"other,omitempty"` // a second file system
 	LoadBefore string   `json:"load_before"`
 	LoadAfter  string   `json:"load_after"`
 	Versions   []string `json:"versions"`
 }
 
 func (m machine) String() string {
-	return fmt.Sprintf("%s, %d cores; Linux %s; lock files on %s; load before %s, after %s",
-		m.CPU, m.Cores, m.Kernel, m.Filesystem, m.LoadBefore, m.LoadAfter)
+	where := "\"disk\" is " + m.Filesystem
+	if m.Other != "" {
+		where += ", and there is " + m.Other
+	}
+	return fmt.Sprintf("%s, %d cores; Linux %s; %s; load before %s, after %s", m.CPU, m.Cores, m.Kernel, where, m.LoadBefore, m.LoadAfter)
 }
 
 func lookAround(dir string) machine {
@@ -46,7 +50,7 @@ func lookAround(dir string) machine {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
 			switch d.Path {
-			case "github.com/gofrs/flock", "github.com/rogpeppe/go-internal", "golang.org/x/sys", "github.com/mattn/go-sqlite3":
+			case "github.com/gofrs/flock", "github.com/rogpeppe/go-internal", "golang.org/x/sys", "github.com/mattn/go-sqlite3", "modernc.org/sqlite", "go.etcd.io/bbolt":
 				m.Versions = append(m.Versions, d.Path+" "+d.Version)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"regexp"
@@ -20,6 +21,9 @@ func main() {
 		}
 		return
 	}
+	if code, ran := inOwnMounts(); ran {
+		os.Exit(code)
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -31,6 +35,8 @@ func run() error {
 	only := flag.String("only", "", "run the workloads whose name matches `REGEXP`")
 	jsonFile := flag.String("json", "", "write every round of every figure to `FILE`")
 	mdFile := flag.String("out", "", "write the tables to `FILE`")
+	plots := flag.String("plots", "", "draw the plots into `FOLDER`")
+	plotOf := flag.String("plot", "", "only draw the plots of the results in `FILE` (JSON), into the folder of -plots or \"plots\" beside it")
 	dir := flag.String("dir", "", "`FOLDER` for the lock files: its filesystem is what is measured (default: a temporary folder)")
 	stile := flag.String("stile", "", "measure the tool at `FILE` instead of building cmd/stile")
 	flag.Usage = func() {
@@ -45,6 +51,9 @@ func run() error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("operand %q: there are none", flag.Arg(0))
 	}
+	if *plotOf != "" {
+		return plotFile(*plotOf, *plots)
+	}
 	match, err := regexp.Compile(*only)
 	if err != nil {
 		return err
@@ -58,7 +67,9 @@ func run() error {
 	if d, err := os.MkdirTemp("/dev/shm", "stile-bench-"); err == nil {
 		mem = d
 	}
+	unmount := func() {}
 	tidy := func() {
+		unmount()
 		_ = os.RemoveAll(tmp)
 		_ = os.RemoveAll(mem)
 	}
@@ -73,14 +84,19 @@ func run() error {
 	b := &bench{quick: *quick, dir: tmp, mem: mem, book: &book{Started: time.Now().UTC(), Quick: *quick}}
 	b.book.Machine = lookAround(tmp)
 	b.stile = *stile
+	started := time.Now()
+	unmount = b.mountOther(tmp)
 	b.compile(tmp)
+	b.book.spent("(building the peers)", started)
 	var ran []workload
 	for _, w := range workloads {
 		if !match.MatchString(w.id) {
 			continue
 		}
 		b.logf("%s …", w.title)
+		started := time.Now()
 		w.run(b)
+		b.book.spent(w.id, started)
 		ran = append(ran, w)
 	}
 	if len(ran) == 0 {
@@ -105,7 +121,15 @@ func run() error {
 			return err
 		}
 	}
+	if *plots != "" {
+		return b.book.plotInto(*plots)
+	}
 	return nil
+}
+
+// spent notes how long a workload took.
+func (b *book) spent(what string, since time.Time) {
+	b.Spent = append(b.Spent, spent{what, math.Round(time.Since(since).Seconds()*10) / 10})
 }
 
 func (b *book) report(ran []workload) string {
@@ -140,5 +164,13 @@ func (b *book) report(ran []workload) string {
 	}
 	list("Missing", "Nothing.", b.Missing)
 	list("Lost, overlapped or failed", "Nothing: no shared step was lost and no two holds overlapped.", b.Broken)
+	sum := 0.0
+	rows = [][]string{{"workload", "seconds"}}
+	for _, s := range b.Spent {
+		sum += s.Seconds
+		rows = append(rows, []string{s.What, fmt.Sprintf("%.1f", s.Seconds)})
+	}
+	rows = append(rows, []string{"all", fmt.Sprintf("%.1f", sum)})
+	fmt.Fprintf(&out, "\n## How long it took\n\n%s", grid(rows))
 	return out.String()
 }

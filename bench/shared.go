@@ -9,16 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The words of the page that the processes of one run share. c/floor.c has
-// the same numbers.
+// The words of the page that the processes of one run share. c/floor.c, the
+// scripts and the program in peers/ have the same numbers.
 const (
-	wordGate    = 0 // when all start; 0 while the gate is shut
-	wordStop    = 1 // when all stop
-	wordCounter = 2 // stepped under the lock alone, and with plain loads and stores
-	wordTurn    = 3 // handoff: the round that the holder has opened
-	wordAsking  = 4 // handoff: the round in which the waiter is about to wait
-	wordFreed   = 5 // handoff: when the holder began to let go
-	wordGot     = 6 // handoff: when the waiter held
+	wordGate    = 0  // when all start; 0 while the gate is shut
+	wordStop    = 1  // when all stop
+	wordCounter = 2  // stepped under the lock alone, and with plain loads and stores
+	wordTurn    = 3  // handoff: the round that the holder has opened
+	wordAsking  = 4  // handoff: the round in which the waiter is about to wait
+	wordFreed   = 5  // handoff: when the holder began to let go
+	wordGot     = 6  // handoff: when the waiter held
+	wordSlots   = 64 // two words a worker, by its id: when it asked, when it held
+	slots       = (pageBytes/8 - wordSlots) / 2
 	pageBytes   = 4096
 )
 
@@ -34,6 +36,13 @@ func (p *sharedPage) word(i int) *int64    { return (*int64)(unsafe.Pointer(&p.m
 func (p *sharedPage) load(i int) int64     { return atomic.LoadInt64(p.word(i)) }
 func (p *sharedPage) store(i int, v int64) { atomic.StoreInt64(p.word(i), v) }
 func (p *sharedPage) close()               { _ = unix.Munmap(p.mem) }
+
+func (p *sharedPage) asked(id int) int64   { return p.load(wordSlots + 2*id) }
+func (p *sharedPage) entered(id int) int64 { return p.load(wordSlots + 2*id + 1) }
+func (p *sharedPage) clear(id int) {
+	p.store(wordSlots+2*id, 0)
+	p.store(wordSlots+2*id+1, 0)
+}
 
 func (p *sharedPage) await(i int, v, every int64) {
 	for p.load(i) != v {

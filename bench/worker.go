@@ -16,10 +16,12 @@ import (
 // It prints "ready" when it may be let go, and its figures as "name value"
 // lines at the end. The keys: path (what is locked), page and log (mapped
 // files), room (of the log), n (how many times), hold (ns of nanosleep), id
-// (which of the workers this is). The scripts in peers/ take the same, and
-// modules (where npm has put its own).
+// (which of the workers this is), command (what is run under the lock). Those
+// in peers/ take the same, and modules (where npm has put its own) or server
+// (where etcd listens).
 type job struct {
 	name, who, path, page, log string
+	command                    string
 	room, n, id                int
 	hold                       int64
 }
@@ -39,6 +41,8 @@ func parseJob(args []string) (job, error) {
 			j.page = v
 		case "log":
 			j.log = v
+		case "command":
+			j.command = v
 		case "room", "n", "hold", "id":
 			n, err = strconv.ParseInt(v, 10, 64)
 		default:
@@ -65,7 +69,7 @@ func (j job) args() []string {
 	return []string{
 		j.name, j.who, "path=" + j.path, "page=" + j.page, "log=" + j.log,
 		"room=" + strconv.Itoa(j.room), "n=" + strconv.Itoa(j.n), "hold=" + strconv.FormatInt(j.hold, 10),
-		"id=" + strconv.Itoa(j.id),
+		"id=" + strconv.Itoa(j.id), "command=" + j.command,
 	}
 }
 
@@ -92,6 +96,8 @@ func runWorker(args []string) error {
 		return workDoc(j, c.doc, page, ready, say)
 	case c.line != nil && j.name == "lines":
 		return workLines(j, c.line, page, ready, say)
+	case j.name == "inside":
+		return workInside(j, page)
 	case c.open == nil:
 		return fmt.Errorf("contestant %q does no %q here", j.who, j.name)
 	}
@@ -118,6 +124,16 @@ func runWorker(args []string) error {
 		return nil
 	case "wait":
 		return workWait(p, page, ready, say)
+	case "enter":
+		return workEnter(j, p, page, ready)
+	case "queue":
+		return workQueue(j, p, page, ready)
+	case "pause":
+		return workPause(j, p, page, ready, say)
+	case "second":
+		return workSecond(j, p, page, ready)
+	case "wrap":
+		return workWrap(j, p, ready)
 	}
 	return fmt.Errorf("no job %q", j.name)
 }

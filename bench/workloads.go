@@ -17,12 +17,12 @@ var workloads = []workload{
 	{
 		"cycle", "Uncontended cycle",
 		"One process takes and releases a free lock, again and again: the median of 40 batches of a round. The processor time is of all of them.",
-		[]string{"gofrs", "c-floor"}, (*bench).cycle,
+		[]string{"kernlock", "gofrs", "c-floor"}, (*bench).cycle,
 	},
 	{
 		"handoff", "Handoff between two processes",
 		"From just before the holder's release call to the return of the waiter's lock call in another process, which has waited 1 to 3 ms. Both stamps are CLOCK_MONOTONIC, through a mapped file.",
-		[]string{"flock-go", "c-flock"}, (*bench).handoff,
+		[]string{"kernlock", "flock-go", "c-flock"}, (*bench).handoff,
 	},
 	{
 		"wait", "A waiter of 5 s",
@@ -32,27 +32,27 @@ var workloads = []workload{
 	{
 		"contend", "Contending processes",
 		"All go through one lock as fast as they can. The hold is nothing, or a nanosleep of 1 ms (about 1.06 ms with the timer's slack). Rates count the passages that ended in one window common to all; a wait that began in the window counts whole. \"of alone\" is the rate against one process of the same contestant alone, just before and just after, in the same round.",
-		[]string{"gofrs", "flock-go"}, (*bench).contend,
+		[]string{"kernlock", "gofrs", "flock-go"}, (*bench).contend,
 	},
 	{
 		"run", "Run a command, whole process",
 		"From posix_spawn to reaped, of the tool and of the command /bin/true under it.",
-		[]string{"flock(1)"}, (*bench).runCommand,
+		[]string{"stile run", "flock(1)"}, (*bench).runCommand,
 	},
 	{
 		"kill", "Next holder after SIGKILL",
 		"From the kill call on the holder to the return of the waiter's lock call.",
-		[]string{"flock-go"}, (*bench).kill,
+		[]string{"kernlock", "flock-go"}, (*bench).kill,
 	},
 	{
 		"file-cycle", "Lock file: uncontended cycle",
-		"One process takes and releases a free lock file without Sync, in a folder of its own and in one with 1,000 other files: the median of 40 batches of a round. `gofrs` takes a kernel lock, for scale.",
-		[]string{"c-lockfile", "proper-lockfile"}, (*bench).fileCycle,
+		"One process takes and releases a free lock file without Sync, in a folder with 10, 1,000 and 100,000 other files: the median of 40 batches of a round. `gofrs` takes a kernel lock, for scale.",
+		[]string{"lockfile", "c-lockfile", "proper-lockfile"}, (*bench).fileCycle,
 	},
 	{
 		"file-contend", "Lock file: contending processes",
 		"As in \"Contending processes\", hold 0.",
-		[]string{"proper-lockfile"}, (*bench).fileContend,
+		[]string{"lockfile", "proper-lockfile"}, (*bench).fileContend,
 	},
 	{
 		"file-handoff", "Lock file: handoff between two processes",
@@ -65,19 +65,34 @@ var workloads = []workload{
 		[]string{"gofrs"}, (*bench).fileKill,
 	},
 	{
-		"file-waiters", "Lock file: 200 waiting processes",
-		"Processor time of 200 processes that wait for one held lock, over 5 s, after 2 s of settling; then the holder is killed, and all go through, one after the other.",
-		nil, (*bench).fileWaiters,
+		"waiters", "10, 100 and 1,000 waiters on one lock",
+		"Processes that come one after the other and wait for one held lock: the processor time of all of them, over some seconds, after 2 s of settling; the most places by which one was served out of its order of arrival, as a part of all (one place is none); the largest resident memory. Then the holder is killed (`stile run`: its command ends), and all must go through, each once. The library's waiters are this program, with its drivers of databases in it; `stile run` is the tool as it ships.",
+		nil, (*bench).waiters,
+	},
+	{
+		"recover", "Next holder after SIGKILL, with eight waiters",
+		"From the kill call on the holder to the stamp of the next one, while seven others go on waiting. Whoever holds besides the next one counts as a double holder. `proper-lockfile` takes a lock to be stale after 2 s and etcd ends a session after 2 s, the shortest that either has.",
+		[]string{"kernlock", "c-flock"}, (*bench).recovery,
+	},
+	{
+		"paused", "A holder that is stopped past every timeout",
+		"The holder gets SIGSTOP for at most 8 s, another waits for its lock, writes, and lets go; then the first runs again and writes, between two lines of its program. 1 is yes. \"newer write lost\": the late write landed over the other's. Where nobody else could hold meanwhile, the late write is the holder's own good right. `lockfile, cleared`: an operator has taken the lock away by force. `grant`: a life of 1 s, and the write is a landing. etcd's lock guards a file here; what is in etcd itself could be fenced by `IsOwner`.",
+		nil, (*bench).paused,
+	},
+	{
+		"wrapped", "A killed wrapper whose command still runs",
+		"A program takes the lock and runs a command under it; it gets SIGKILL, its command lives on. Does another's command start beside it (1 is yes), and how long after the end of the command does it start otherwise? `-o` keeps the lock from the command. `gofrs`, `lockedfile`, `filelock`, `proper-lockfile` and `etcd` are programs that hold their lock while they run a command with what their language offers.",
+		nil, (*bench).wrapped,
 	},
 	{
 		"document", "A document of many writers",
 		"8 processes add records of about 200 bytes to one JSON array until it has 2,000, without fsync. Every record that a worker reports must be there once.",
-		[]string{"gofrs+json"}, (*bench).document,
+		[]string{"record.Append", "gofrs+json"}, (*bench).document,
 	},
 	{
 		"append", "Append to a large document",
 		"One process adds a record to a JSON array that has so many records.",
-		[]string{"gofrs+json", "c-copy"}, (*bench).appendOnce,
+		[]string{"record.Append", "gofrs+json", "c-copy"}, (*bench).appendOnce,
 	},
 	{
 		"dispatch", "Open a dispatch, whole process",
@@ -87,7 +102,7 @@ var workloads = []workload{
 	{
 		"lines", "Append a line",
 		"Lines of 200 bytes; counted over one window that is common to all processes. Every line must be there, whole.",
-		[]string{"sqlite-normal", "sqlite-full"}, (*bench).lines,
+		[]string{"record.Lines", "sqlite-normal", "sqlite-full"}, (*bench).lines,
 	},
 	{
 		"grant-command", "Grant: one command",
@@ -96,8 +111,8 @@ var workloads = []workload{
 	},
 	{
 		"grant-contend", "Grant: contending processes",
-		"A passage is lock and unlock: one after the other acquires, lands and releases, since no grant is released without a landing. That is three revisions, each two fsyncs before it is answered; `grant+empty` stores a manifest besides, two more. Nobody petitions: who waits stands in line on this host (`LineUp`) until it has released. `lockfile`, not synced, for scale. etcd's own Mutex gave 83 passages a second to 8 clients on such a machine.",
-		nil, (*bench).grantContend,
+		"A passage is lock and unlock: one after the other acquires, lands and releases, since no grant is released without a landing. That is three revisions, each two fsyncs before it is answered; `grant+empty` stores a manifest besides, two more. Nobody petitions: who waits stands in line on this host (`LineUp`) until it has released. `lockfile`, not synced, for scale. `etcd`: lock and unlock of its Mutex, each client with a session of its own; the server syncs each change.",
+		[]string{"grant", "etcd"}, (*bench).grantContend,
 	},
 	{
 		"grant-status", "Grant: status of an estate",

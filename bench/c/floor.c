@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { BATCHES = 40 }; // as in worker.go
-enum { GATE, STOP, COUNTER, TURN, ASKING, FREED, GOT };
+enum { GATE, STOP, COUNTER, TURN, ASKING, FREED, GOT, SLOTS = 64 };
 
 static volatile int64_t *page;
 static char lock_path[4096];
@@ -133,7 +133,7 @@ static void add(int64_t ask, int64_t enter, int64_t leave) {
 
 int main(int argc, char **argv) {
 	const char *job = argc > 3 ? argv[2] : "", *who = argc > 3 ? argv[3] : "", *log = "";
-	int64_t n = 0, hold = 0;
+	int64_t n = 0, hold = 0, id = 0;
 	memset(text, ' ', sizeof text);
 	record = !strcmp(who, "c-floor+record");
 	lockfile = !strcmp(who, "c-lockfile");
@@ -156,6 +156,8 @@ int main(int argc, char **argv) {
 			n = atoll(v);
 		else if (!strcmp(argv[i], "hold"))
 			hold = atoll(v);
+		else if (!strcmp(argv[i], "id"))
+			id = atoll(v);
 	}
 	if (*log)
 		entries = map(log, 8 + room * 24);
@@ -227,6 +229,23 @@ int main(int argc, char **argv) {
 		lock();
 		ready();
 		pause();
+	} else if (!strcmp(job, "enter")) {
+		ready();
+		put(SLOTS + 2 * id, mono());
+		lock();
+		put(SLOTS + 2 * id + 1, mono());
+		pause();
+	} else if (!strcmp(job, "queue")) {
+		ready();
+		while (__atomic_load_n(&page[GATE], __ATOMIC_SEQ_CST) <= id)
+			nap(2000000);
+		int64_t ask = mono();
+		lock();
+		int64_t enter = mono();
+		page[COUNTER]++;
+		int64_t leave = mono();
+		add(ask, enter, leave);
+		unlock();
 	} else if (!strcmp(job, "wait")) {
 		ready();
 		while (!__atomic_load_n(&page[GATE], __ATOMIC_SEQ_CST))

@@ -4,9 +4,9 @@
 const fs = require('fs');
 const { createRequire } = require('module');
 
-const GATE = 0, STOP = 1, COUNTER = 2;
+const GATE = 0, STOP = 1, COUNTER = 2, TURN = 3, SLOTS = 64;
 const BATCHES = 40;
-const [job, , ...rest] = process.argv.slice(2);
+const [job, who, ...rest] = process.argv.slice(2);
 const key = {};
 for (const arg of rest) {
   const at = arg.indexOf('=');
@@ -27,6 +27,9 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // Its own default is not to wait at all. This is as eager as setTimeout allows.
 const waiting = { retries: { forever: true, minTimeout: 1, maxTimeout: 5, factor: 1.5, randomize: true } };
+
+// Where a holder is killed or stopped its lock is taken away after the shortest time that there is.
+const dying = { ...waiting, stale: 2000, update: 1000 };
 
 async function gate() {
   process.stdout.write('ready\n');
@@ -66,13 +69,67 @@ async function contend() {
     log.push(ask, enter, leave);
   }
   const spent = cpu() - c0;
+  keep(log);
+  process.stdout.write(`cpu ${spent}\n`);
+}
+
+// keep writes the stamps as shared.go reads them.
+function keep(log) {
   const out = Buffer.alloc(8 + 8 * log.length);
   out.writeBigInt64LE(BigInt(log.length / 3));
   log.forEach((v, i) => out.writeBigInt64LE(BigInt(v), 8 + 8 * i));
   const f = open(key.log);
   fs.writeSync(f, out, 0, out.length, 0);
   fs.closeSync(f);
-  process.stdout.write(`cpu ${spent}\n`);
+}
+
+// entered locks, and says in the slot when it asked and when it held.
+async function entered(write) {
+  const slot = SLOTS + 2 * Number(key.id);
+  process.stdout.write('ready\n');
+  store(slot, mono());
+  // What is taken away meanwhile is its loss: it goes on, as a program does that is stopped between two lines.
+  const release = await lockfile.lock(path, { ...dying, onCompromised: () => {} });
+  if (write) await need('write-file-atomic')(path, write);
+  store(slot + 1, mono());
+  return release;
+}
+
+async function enter() {
+  await entered();
+  await sleep(180000);
+}
+
+async function queue() {
+  process.stdout.write('ready\n');
+  while (load(GATE) <= Number(key.id)) await sleep(2);
+  const ask = mono();
+  const release = await lockfile.lock(path, waiting);
+  const enters = mono();
+  store(COUNTER, load(COUNTER) + 1);
+  keep([ask, enters, mono()]);
+  await release();
+}
+
+async function pause() {
+  const release = await entered();
+  // What is stopped is between two lines, so nothing else of it runs before the write.
+  while (load(TURN) === 0) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+  }
+  try { fs.writeFileSync(path + '.new', 'late\n'); fs.renameSync(path + '.new', path); } catch { process.stdout.write('refused 1\n'); }
+  await release().catch(() => {});
+}
+
+async function second() {
+  await (await entered('second\n'))();
+}
+
+async function wrap() {
+  const release = await lockfile.lock(path, dying);
+  process.stdout.write('ready\n');
+  await new Promise((done) => require('child_process').spawn('sh', ['-c', key.command], { stdio: 'ignore' }).on('exit', done));
+  await release();
 }
 
 // doc appends records until the document has n of them; doc-once appends n.
@@ -87,7 +144,7 @@ async function doc(once) {
     more = once || records.length < n;
     if (more) {
       records.push({ worker: Number(key.id), seq: done, at: '2026-01-02T03:04:05.678Z', task: 'a record of two hundred bytes, the size of a line in the other workload: what somebody was asked to do, in plain words', status: 'open' });
-      await write(path, JSON.stringify(records), { fsync: false });
+      await write(path, JSON.stringify(records), { fsync: who.endsWith('+sync') });
       done++;
     }
     await release();
@@ -95,5 +152,5 @@ async function doc(once) {
   process.stdout.write(`done ${done}\nns ${mono() - start}\nended ${mono()}\n`);
 }
 
-const jobs = { cycle, contend, doc: () => doc(false), 'doc-once': () => doc(true) };
+const jobs = { cycle, contend, enter, queue, pause, second, wrap, doc: () => doc(false), 'doc-once': () => doc(true) };
 jobs[job]().catch((err) => { console.error(err); process.exit(1); });
