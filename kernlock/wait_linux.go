@@ -152,6 +152,8 @@ const (
 	// it is woken for: longer than a busy machine leaves it waiting for a
 	// processor, since otherwise the order is lost.
 	headPatience = 20 * time.Millisecond
+	// looks are how often it is looked in that time whether the lock is still free.
+	looks = 4
 )
 
 // watchFirst is a variable for tests of the order: those must not depend on
@@ -170,6 +172,7 @@ type watch struct {
 	done     chan struct{} // closed by stop
 	finished sync.WaitGroup
 	taken    *lockFile
+	own      *lockFile // what the looks are made through
 }
 
 func (h *Handle) watchQueue(in *interrupter) *watch {
@@ -198,6 +201,9 @@ func (w *watch) stop() *lockFile {
 	close(w.done)
 	w.mu.Unlock()
 	w.finished.Wait()
+	if w.own != nil {
+		_ = w.own.close()
+	}
 	return w.taken
 }
 
@@ -224,23 +230,65 @@ func (w *watch) look() {
 	}
 }
 
-// takeAbandoned takes the lock if it is free and stays free. It uses a
-// description of its own: the waiting one may get its turn at any moment.
+// takeAbandoned takes the lock if it is free and nobody comes for it. It uses a description of its own, kept from
+// one look to the next: the waiting one may get its turn at any moment.
 func (w *watch) takeAbandoned() *lockFile {
-	f, err := openLockFile(&w.h.names, &w.h.opts)
-	if err != nil {
-		return nil
-	}
-	if free, err := f.try(w.h.opts.Shared); err == nil && free && f.unlock() == nil {
-		// The head has been woken for what we gave back.
-		select {
-		case <-w.done:
-		case <-time.After(headPatience):
-			if free, err := f.try(w.h.opts.Shared); err == nil && free {
-				return f
-			}
+	if w.own != nil {
+		if same, err := w.own.at(w.h.names.lock); err != nil || !same { // it was replaced
+			_ = w.own.close()
+			w.own = nil
 		}
 	}
-	_ = f.close()
+	if w.own == nil {
+		f, err := openLockFile(&w.h.names, &w.h.opts)
+		if err != nil {
+			return nil
+		}
+		w.own = f
+	}
+	f := w.own
+	taken := w.h.abandoned(f, func() bool {
+		select {
+		case <-w.done:
+			return false
+		case <-time.After(headPatience / looks):
+			return true
+		}
+	})
+	if taken {
+		w.own = nil
+		return f
+	}
 	return nil
+}
+
+// abandoned says whether the lock is free and nobody comes for it: then f holds it. It looks several times, and
+// pauses in between, for as long as pause says that it shall go on.
+//
+// That it is free at each look is not enough. While many wait and each holds it but for an instant, it is free as
+// often as not, on its way to the next. So nobody may have had it meanwhile, which the record tells; holds that
+// write none are told by the number of looks alone.
+func (h *Handle) abandoned(f *lockFile, pause func() bool) bool {
+	var first, later [keepSize]byte
+	for i := 0; ; i++ {
+		if free, err := f.try(h.opts.Shared); err != nil || !free {
+			return false
+		}
+		buf := &later
+		if i == 0 {
+			buf = &first
+		}
+		_, err := f.read(buf[:])
+		switch {
+		case err != nil, i > 0 && first != later:
+			_ = f.unlock()
+			return false
+		case i == looks:
+			return true
+		}
+		// The head has been woken for what we give back.
+		if f.unlock() != nil || !pause() {
+			return false
+		}
+	}
 }

@@ -194,6 +194,36 @@ func TestWaitersGetTheirTurnInOrder(t *testing.T) {
 	}
 }
 
+// A lock that is free each time one looks, but was held in between, is on its way to the next in the queue: who looks
+// must not overtake them. One that nobody had is taken past a head that does not come.
+func TestFreeLockThatChangesHandsIsNotAbandoned(t *testing.T) {
+	h := handles(t, 2, Options{Timeout: time.Hour})
+	f, err := openLockFile(&h[0].names, &h[0].opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	pauses := 0
+	if h[0].abandoned(f, func() bool {
+		if pauses++; pauses == looks {
+			mustRelease(t, acquire(t, h[1]))
+		}
+		return true
+	}) {
+		t.Fatal("a lock that others get is taken for abandoned")
+	}
+	if pauses != looks {
+		t.Errorf("looked %d times more, want %d", pauses, looks)
+	}
+	mustRelease(t, acquire(t, h[1])) // and it was let go
+	if !h[0].abandoned(f, func() bool { return true }) {
+		t.Error("a lock that nobody comes for is not abandoned")
+	}
+	if _, held, err := h[1].TryAcquire(); err != nil || held == nil {
+		t.Errorf("what was abandoned was not taken: %v", err)
+	}
+}
+
 // The holder that comes back at once must not overtake who waited meanwhile.
 func TestReleaserDoesNotOvertakeTheQueue(t *testing.T) {
 	unwatched(t)

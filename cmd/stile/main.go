@@ -1,5 +1,5 @@
-// The runtime need not read the control group's files at each start, nor go on
-// watching them: this tool waits far more than it computes.
+// The runtime need not follow the control group's limits: this tool waits far
+// more than it computes. (It reads them at the start all the same.)
 //
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0

@@ -203,6 +203,7 @@ func TestImportCheckSeesPlantedViolations(t *testing.T) {
 var heavy = []struct{ path, why string }{
 	{"net", "a lock needs no network; the service is stiled's"},
 	{"net/http", "milliseconds at start; the service is stiled's"},
+	{"net/url", "its start and that of net/netip, with a goroutine of its own, before each command"},
 	{"google.golang.org/grpc", "milliseconds at start; later stores attach to the service"},
 	{"github.com/prometheus", "metrics are the service's"},
 	{"github.com/modelcontextprotocol", "MCP attaches to the service"},
@@ -246,7 +247,7 @@ func TestLinkCheckSeesHeavyPackages(t *testing.T) {
 		"os", "net/netip", "net/url", "testing/fstest", "golang.org/x/sys/unix",
 		"net", "net/http", "google.golang.org/grpc/codes", "github.com/prometheus/client_golang/prometheus",
 		"github.com/modelcontextprotocol/go-sdk/mcp", "testing", "expvar",
-	}), "links net:", "links net/http", "grpc/codes", "prometheus", "mcp", "testing", "expvar")
+	}), "links net/url", "links net:", "links net/http", "grpc/codes", "prometheus", "mcp", "testing", "expvar")
 
 	wantProblems(t, checkLinked("windows", []string{"net", "net/http"}), "links net/http")
 
