@@ -47,7 +47,8 @@ func (r *Register) Land(ctx context.Context, l Landing) (Receipt, error) {
 	})
 }
 
-// Carry carries a landing out whose artifacts are stored: it gives the command as it was tried, with its nonce, and
+// Carry carries a landing out whose artifacts are stored, through the register's own store, which makes them durable
+// before the page has its name: it gives the command as it was tried, with its nonce, and
 // what grant.Do gives. receipt makes of that what LandBy will return.
 type Carry func(ctx context.Context, c grant.Land, receipt func(rev grant.Revision, replayed bool) Receipt) (tried grant.Land, rev grant.Revision, replayed bool, err error)
 
@@ -55,7 +56,12 @@ type Carry func(ctx context.Context, c grant.Land, receipt func(rev grant.Revisi
 func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt, error) {
 	var receipt Receipt
 	err := r.guarded(ctx, func() error {
-		m, err := r.storeLanding(ctx, &l)
+		put, err := r.putter(ctx)
+		if err != nil {
+			return err
+		}
+		defer put.Discard()
+		m, err := r.storeLanding(ctx, &l, put)
 		if err != nil {
 			return err
 		}
@@ -63,36 +69,38 @@ func (r *Register) LandBy(ctx context.Context, l Landing, carry Carry) (Receipt,
 		tried, rev, replayed, err := carry(ctx, l.Command, made)
 		var refusal *grant.Refusal
 		if errors.As(err, &refusal) && refusal.Quarantined() {
+			if err := put.Commit(); err != nil {
+				return &RefusedError{Refusal: refusal, Err: err}
+			}
 			return r.quarantine(ctx, tried, refusal)
 		}
 		if err != nil {
 			return err
 		}
 		receipt = made(rev, replayed)
-		return nil
+		// If it had landed before, no page has come since: but this may have mended what was damaged.
+		return put.Commit()
 	})
 	return receipt, err
 }
 
-// storeLanding stores the artifacts of a landing and its manifest, durably. They wait for the disk together.
-func (r *Register) storeLanding(ctx context.Context, l *Landing) (m *Manifest, err error) {
-	put, err := r.putter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer put.Discard()
+// storeLanding stores the artifacts of a landing and its manifest. They wait for the disk together, and their names
+// together with the page that is published next.
+func (r *Register) storeLanding(ctx context.Context, l *Landing, put putter) (m *Manifest, err error) {
 	if m, err = r.bring(ctx, *l, put); err != nil {
 		return nil, err
 	}
 	if l.Command.Manifest, err = putManifest(m, put); err != nil {
 		return nil, err
 	}
-	return m, put.Commit()
+	return m, put.Place()
 }
 
-// putter stores artifacts that have to be there when Commit has succeeded, and not before.
+// putter stores artifacts that have to be there when Place has succeeded, and not before: durably when a page has
+// been published since, or Commit has succeeded.
 type putter interface {
 	Put(r io.Reader) (grant.Digest, int64, error)
+	Place() error
 	Commit() error
 	Discard()
 }
@@ -113,6 +121,7 @@ type single struct {
 func (s *single) Put(from io.Reader) (grant.Digest, int64, error) {
 	return s.r.store.Put(s.ctx, s.r.container, grant.KindArtifact, from)
 }
+func (*single) Place() error  { return nil }
 func (*single) Commit() error { return nil }
 func (*single) Discard()      {}
 

@@ -233,6 +233,34 @@ func TestOtherRefusalsAreNotKept(t *testing.T) {
 	}
 }
 
+// An empty landing says what stands, so it is not moved to another head: beside another landing under the same session
+// it is refused, and lands when it is given again.
+func TestEmptyLandingBesideAnother(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	a := w.acquire("a")
+	l := a.landing(nil)
+	l.Command.Empty = "nothing found"
+	_, err := a.land(tree(t, "a", "1"))
+	w.must(err)
+	_, err = w.reg.Land(ctx, l)
+	var refusal *grant.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != grant.CodeRegisterMoved || refusal.Next == "" || refusal.Quarantined() {
+		t.Fatalf("%+v", err)
+	}
+	if got := w.page().Register.Seq; got != 1 {
+		t.Errorf("%d landings", got)
+	}
+	l = a.landing(nil)
+	l.Command.Empty = "nothing found"
+	_, err = w.reg.Land(ctx, l)
+	w.must(err)
+	if got := w.cat("", "a"); got != "1" {
+		t.Errorf("%q", got)
+	}
+	w.verify()
+}
+
 func TestDiscard(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"sync"
 
@@ -20,8 +21,8 @@ import (
 // batchOpen is how many objects of a batch are on their way to the disk at a time.
 const batchOpen = 8
 
-// Batch puts objects of one kind together: none of them is there before Commit, and all of them wait for the disk
-// at once. Its Put may be called from several goroutines.
+// Batch puts objects of one kind together: none of them is there before Commit or Place, and all of them wait for
+// the disk at once. Its Put may be called from several goroutines.
 type Batch struct {
 	b    *box
 	ctx  context.Context
@@ -30,6 +31,8 @@ type Batch struct {
 	made  chan error // of the folders
 	slots chan struct{}
 	going sync.WaitGroup
+
+	placed bool
 
 	mu    sync.Mutex
 	items []batched
@@ -41,7 +44,7 @@ type batched struct {
 	digest grant.Digest
 }
 
-// Batch begins one. Commit or Discard ends it.
+// Batch begins one. Commit or Discard ends it, or Place together with the publication of a page.
 func (s *Store) Batch(ctx context.Context, container string, kind grant.Kind) (*Batch, error) {
 	b, err := s.box(container)
 	if err != nil {
@@ -61,7 +64,7 @@ func (s *Store) Batch(ctx context.Context, container string, kind grant.Kind) (*
 	return t, nil
 }
 
-// Put is Store.Put but for its end: the object is there when Commit has succeeded.
+// Put is Store.Put but for its end: the object is there when Commit or Place has succeeded.
 func (t *Batch) Put(r io.Reader) (grant.Digest, int64, error) {
 	digest, size, err := t.put(r)
 	if err != nil {
@@ -134,8 +137,23 @@ func (t *Batch) failed(err error) {
 	}
 }
 
-// Commit makes all objects appear, durably. On an error some may be there, each of them whole.
+// Commit makes all objects appear, durably. On an error some may be there, each of them whole. After Place it makes
+// the names durable, unless a page has been published since.
 func (t *Batch) Commit() error {
+	err := t.Place()
+	if err == nil {
+		err = t.b.vouchObjects()
+	}
+	return err
+}
+
+// Place makes all objects appear, whole and on the disk but for their names. Those are made durable by Commit, or
+// before the next page of the container that this store publishes, while that page is on its way to the disk: so
+// whoever lands waits once for both.
+func (t *Batch) Place() error {
+	if t.placed {
+		return nil
+	}
 	err := t.wait()
 	placed := 0
 	for ; placed < len(t.items) && err == nil; placed++ {
@@ -144,13 +162,19 @@ func (t *Batch) Commit() error {
 		}
 	}
 	t.clean(placed)
-	if err == nil {
-		// For those too that were there: whoever put them may not have come to that.
-		err = t.b.s.seams.FS.SyncDir(t.b.objects(t.kind))
-	}
 	if err != nil {
 		return fmt.Errorf("store objects of %s: %w", display.Text(t.b.name), err)
 	}
+	t.placed = true
+	// For those too that were there: whoever put them may not have come to that.
+	t.b.s.remember(t.b.name, func(m *memory) {
+		m.placed = maps.Clone(m.placed)
+		if m.placed == nil {
+			m.placed = map[grant.Kind]int64{}
+		}
+		m.placings++
+		m.placed[t.kind] = m.placings
+	})
 	return nil
 }
 

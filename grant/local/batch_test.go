@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/internal/seam"
@@ -154,3 +156,107 @@ func TestBatchGivenUp(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// Where a page is on the disk that names objects, they are, too: wherever the process is killed between the placing of
+// a batch and the end of the landing, and the power fails, and also where somebody else's page comes between.
+func TestBatchBeforeItsPage(t *testing.T) {
+	for _, noLinks := range []bool{false, true} {
+		for _, between := range []bool{false, true} {
+			t.Run(fmt.Sprintf("links %v, another page between %v", !noLinks, between), func(t *testing.T) {
+				named, images := 0, 0
+				for n, done := 0, false; !done; n++ {
+					mem, s := batchWorld(t)
+					var secret grant.Secret
+					meta := func(nonce string) grant.Meta {
+						return grant.Meta{Container: "atlas", Nonce: nonce, By: grant.Agent("ada")}
+					}
+					if _, _, err := s.Do(t.Context(), grant.Request{Command: grant.Acquire{Meta: meta("acquire-it"), Session: secret.Hash()}}); err != nil {
+						t.Fatal(err)
+					}
+					in := &vfstest.Injector{At: n, Kill: true}
+					armed := false
+					store := openMem(t, vfstest.Wrap(mem, func(op vfstest.Op) error {
+						if noLinks && op.Kind == "link" {
+							return syscall.EPERM
+						}
+						if !armed {
+							return nil
+						}
+						return in.Before(op)
+					}), &hurried{})
+					// So that the store knows whether there are links.
+					if _, _, err := store.Do(t.Context(), grant.Request{Command: grant.Heartbeat{Meta: meta("first-beat"), Session: grant.Session{Grant: 1, Secret: secret}}}); err != nil {
+						t.Fatal(err)
+					}
+					armed = true
+					digests, err := landBatch(t, store, meta, secret, between)
+					done = len(in.Hits()) == 0
+					if done && err != nil {
+						t.Fatal(err)
+					}
+					for image := range mem.CrashImages(10, uint64(n)) {
+						images++
+						after := openMem(t, image, &hurried{})
+						head, err := after.Head(t.Context(), "atlas")
+						switch {
+						case errors.Is(err, grant.ErrBadPage) && noLinks: // torn, by name
+						case err != nil && !done:
+							t.Fatalf("killed at %v: %v", in.Hits(), err)
+						case err != nil:
+							t.Fatal(err)
+						case head.Page().Landing == nil && done:
+							t.Fatal("what was acknowledged is not there")
+						case head.Page().Landing != nil:
+							named++
+							if err := holdsBatch(after, digests, false); err != nil {
+								t.Fatalf("killed at %v: the page is there, and %v", in.Hits(), err)
+							}
+						}
+					}
+				}
+				if named < 10 || named == images {
+					t.Errorf("of %d images %d have the page", images, named)
+				}
+			})
+		}
+	}
+}
+
+// hurried is a clock on which waiting takes no time but its own.
+type hurried struct{ ahead atomic.Int64 }
+
+func (h *hurried) Now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
+
+func (h *hurried) Sleep(ctx context.Context, d time.Duration) error {
+	h.ahead.Add(int64(d))
+	return ctx.Err()
+}
+
+func landBatch(t *testing.T, s *Store, meta func(nonce string) grant.Meta, secret grant.Secret, between bool) (digests []grant.Digest, err error) {
+	t.Helper()
+	b, err := s.Batch(t.Context(), "atlas", grant.KindArtifact)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Discard()
+	for _, text := range batchOf {
+		d, _, err := b.Put(strings.NewReader(text))
+		if err != nil {
+			return nil, err
+		}
+		digests = append(digests, d)
+	}
+	if err := b.Place(); err != nil {
+		return digests, err
+	}
+	proof := grant.Session{Grant: 1, Secret: secret}
+	if between {
+		if _, _, err := s.Do(t.Context(), grant.Request{Command: grant.Heartbeat{Meta: meta("heartbeat"), Session: proof}}); err != nil {
+			return digests, err
+		}
+	}
+	if _, _, err := s.Do(t.Context(), grant.Request{Command: grant.Land{Meta: meta("land-them"), Session: proof, Manifest: digests[0]}}); err != nil {
+		return digests, err
+	}
+	return digests, b.Commit()
+}

@@ -9,9 +9,11 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stile-lock/stile/grant"
 	"github.com/stile-lock/stile/internal/display"
@@ -92,9 +94,15 @@ func (b *box) makeObjects(kind grant.Kind) error {
 	if slices.Contains(b.s.recall(b.name).kinds, kind) {
 		return nil
 	}
-	for _, d := range []string{b.path(objectsName), b.objects(kind)} {
-		if err := b.s.mkdir(d, 0o777); err != nil {
+	if b.s.isFolder(b.path(objectsName)) == nil && b.s.isFolder(b.objects(kind)) == nil {
+		if err := b.s.syncDirs(b.dir, b.path(objectsName)); err != nil {
 			return err
+		}
+	} else {
+		for _, d := range []string{b.path(objectsName), b.objects(kind)} {
+			if err := b.s.mkdir(d, 0o777); err != nil {
+				return err
+			}
 		}
 	}
 	b.s.remember(b.name, func(m *memory) { m.kinds = append(slices.Clone(m.kinds), kind) })
@@ -121,6 +129,40 @@ func (b *box) place(temp string, kind grant.Kind, digest grant.Digest) error {
 		sweep.Remove(b.s.seams, temp)
 	}
 	return err
+}
+
+// syncDirs syncs folders, all at once: the disk takes them together.
+func (s *Store) syncDirs(dirs ...string) error {
+	errs := make([]error, len(dirs))
+	var all sync.WaitGroup
+	for i, d := range dirs[1:] {
+		all.Go(func() { errs[i+1] = s.seams.FS.SyncDir(d) })
+	}
+	errs[0] = s.seams.FS.SyncDir(dirs[0])
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// vouchObjects makes the names of placed objects durable. No page of the container is published before that: it may
+// name them.
+func (b *box) vouchObjects() error {
+	placed := b.s.recall(b.name).placed
+	if len(placed) == 0 {
+		return nil
+	}
+	var dirs []string
+	for kind := range placed {
+		dirs = append(dirs, b.objects(kind))
+	}
+	if err := b.s.syncDirs(dirs...); err != nil {
+		return fmt.Errorf("sync the objects of %s: %w", display.Text(b.name), err)
+	}
+	b.s.remember(b.name, func(m *memory) {
+		m.placed = maps.Clone(m.placed)
+		// What was placed since the sync began needs another.
+		maps.DeleteFunc(m.placed, func(kind grant.Kind, n int64) bool { return placed[kind] == n })
+	})
+	return nil
 }
 
 // whole tells whether an object is there with the right bytes.

@@ -60,7 +60,11 @@ type memory struct {
 	hint    place        // what the hint file says, or the file's last writer in this process wrote
 	dirty   []place      // published, and not known to be on the disk
 	kinds   []grant.Kind // whose objects' folders are there, durably
-	noLinks bool         // link() does not work there
+	// placed has the kinds of objects whose names may not be on the disk yet, each with a number that rises with
+	// each of them. Replaced, never changed: recall gives it to readers.
+	placed   map[grant.Kind]int64
+	placings int64
+	noLinks  bool // link() does not work there
 
 	page grant.Revision         // the page that was read last; its bytes are compared before it is used
 	read map[string]witnessRead // of the witness files

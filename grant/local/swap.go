@@ -137,6 +137,10 @@ func (b *box) publish(ctx context.Context, base grant.Ref, at place, data []byte
 		}
 		b.s.remember(b.name, func(m *memory) { m.noLinks = true })
 	}
+	// Here the name comes first: what the page names has to be there before.
+	if err := b.vouchObjects(); err != nil {
+		return err
+	}
 	return b.publishInPlace(ctx, base, at, data)
 }
 
@@ -165,14 +169,25 @@ func (b *box) settle(at place, data []byte) (done bool, err error) {
 	return true, b.settleDurably(at)
 }
 
-// publishByLink links a synced file to the place: the page appears whole, and whoever is second is refused.
+// publishByLink links a synced file to the place: the page appears whole, and whoever is second is refused. Its bytes
+// and the names of the objects that it may name go to the disk together, and both are there before the link.
 // Neither done nor an error says that there are no hard links here.
 func (b *box) publishByLink(at place, data []byte) (done bool, err error) {
+	objects := make(chan error, 1)
+	if len(b.s.recall(b.name).placed) == 0 {
+		objects <- nil
+	} else {
+		go func() { objects <- b.vouchObjects() }()
+	}
 	temp, err := b.s.pending(b.path(pendingName), 0o666, true, writing(data))
+	oerr := <-objects
 	if err != nil {
-		return false, err
+		return false, errors.Join(err, oerr)
 	}
 	defer sweep.Remove(b.s.seams, temp)
+	if oerr != nil {
+		return false, oerr
+	}
 	err = b.s.seams.FS.Link(temp, b.page(at))
 	switch {
 	case err == nil:
