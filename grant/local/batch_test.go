@@ -260,3 +260,49 @@ func landBatch(t *testing.T, s *Store, meta func(nonce string) grant.Meta, secre
 	}
 	return digests, b.Commit()
 }
+
+// While the objects' folder cannot be synced nothing is published that could name them. A heartbeat is.
+func TestHeartbeatBesideObjectsThatCannotBeSynced(t *testing.T) {
+	for _, noLinks := range []bool{false, true} {
+		mem, s := batchWorld(t)
+		var secret grant.Secret
+		meta := func(nonce string) grant.Meta {
+			return grant.Meta{Container: "atlas", Nonce: nonce, By: grant.Agent("ada")}
+		}
+		if _, _, err := s.Do(t.Context(), grant.Request{Command: grant.Acquire{Meta: meta("acquire-it"), Session: secret.Hash()}}); err != nil {
+			t.Fatal(err)
+		}
+		broken := false
+		store := openMem(t, vfstest.Wrap(mem, func(op vfstest.Op) error {
+			if noLinks && op.Kind == "link" {
+				return syscall.EPERM
+			}
+			if broken && op.Kind == "syncdir" && strings.Contains(op.Name, objectsName) {
+				return syscall.EIO
+			}
+			return nil
+		}), &hurried{})
+		b, err := store.Batch(t.Context(), "atlas", grant.KindArtifact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Discard()
+		d, _, err := b.Put(strings.NewReader("what was made"))
+		if err = errors.Join(err, b.Place()); err != nil {
+			t.Fatal(err)
+		}
+		proof := grant.Session{Grant: 1, Secret: secret}
+		land := grant.Request{Command: grant.Land{Meta: meta("land-them"), Session: proof, Manifest: d}}
+		broken = true
+		if _, _, err := store.Do(t.Context(), land); !errors.Is(err, syscall.EIO) {
+			t.Errorf("links %v: landed with names that are not on the disk: %v", !noLinks, err)
+		}
+		if _, _, err := store.Do(t.Context(), grant.Request{Command: grant.Heartbeat{Meta: meta("beat-now"), Session: proof}}); err != nil {
+			t.Errorf("links %v: %v", !noLinks, err)
+		}
+		broken = false
+		if _, _, err := store.Do(t.Context(), land); err != nil {
+			t.Errorf("links %v: %v", !noLinks, err)
+		}
+	}
+}

@@ -56,7 +56,7 @@ func (s *Store) Swap(ctx context.Context, base grant.Ref, next grant.Revision) e
 		return err
 	}
 	at := after(base)
-	if err := b.publish(ctx, base, at, next.Bytes()); err != nil {
+	if err := b.publish(ctx, base, at, next); err != nil {
 		if errors.Is(err, grant.ErrConflict) {
 			return err
 		}
@@ -125,20 +125,26 @@ func (b *box) checkEmpty(next grant.Revision) error {
 }
 
 // publish makes the page appear at its place, if the place is free.
-func (b *box) publish(ctx context.Context, base grant.Ref, at place, data []byte) error {
+func (b *box) publish(ctx context.Context, base grant.Ref, at place, next grant.Revision) error {
+	data := next.Bytes()
+	objects := b.vouchObjects
+	if next.Page().Op == grant.OpHeartbeat {
+		// It names nothing that is new, and a grant must not end for a folder that cannot be synced.
+		objects = func() error { return nil }
+	}
 	// Nothing is written for a race that is lost already.
 	if done, err := b.taken(at, data); done || err != nil {
 		return err
 	}
 	if !b.s.recall(b.name).noLinks {
-		done, err := b.publishByLink(at, data)
+		done, err := b.publishByLink(at, data, objects)
 		if done || err != nil {
 			return err
 		}
 		b.s.remember(b.name, func(m *memory) { m.noLinks = true })
 	}
 	// Here the name comes first: what the page names has to be there before.
-	if err := b.vouchObjects(); err != nil {
+	if err := objects(); err != nil {
 		return err
 	}
 	return b.publishInPlace(ctx, base, at, data)
@@ -172,15 +178,15 @@ func (b *box) settle(at place, data []byte) (done bool, err error) {
 // publishByLink links a synced file to the place: the page appears whole, and whoever is second is refused. Its bytes
 // and the names of the objects that it may name go to the disk together, and both are there before the link.
 // Neither done nor an error says that there are no hard links here.
-func (b *box) publishByLink(at place, data []byte) (done bool, err error) {
-	objects := make(chan error, 1)
+func (b *box) publishByLink(at place, data []byte, objects func() error) (done bool, err error) {
+	vouched := make(chan error, 1)
 	if len(b.s.recall(b.name).placed) == 0 {
-		objects <- nil
+		vouched <- nil
 	} else {
-		go func() { objects <- b.vouchObjects() }()
+		go func() { vouched <- objects() }()
 	}
 	temp, err := b.s.pending(b.path(pendingName), 0o666, true, writing(data))
-	oerr := <-objects
+	oerr := <-vouched
 	if err != nil {
 		return false, errors.Join(err, oerr)
 	}
