@@ -33,6 +33,7 @@ type board struct {
 
 type lockRow struct {
 	File, Holder, Kernel, State, Age, Since string
+	Last                                    string // who had it, when nobody has
 	Incidents                               int
 }
 
@@ -125,9 +126,13 @@ func (v *estateView) locks(ctx context.Context, path string) {
 			return nil
 		}
 		row := lockRow{File: below(path, r.LockPath), Kernel: string(r.Kernel), Incidents: max(r.Incidents, 0)}
+		if r.Kernel == kernlock.KernelFree {
+			row.Last = "nobody"
+		}
 		if h := r.Holder; h != nil {
-			row.Holder = fmt.Sprintf("%s, process %d, for %s", h.AgentID, h.PID, h.Operation)
-			row.Since = h.AcquiredAt.UTC().Format(time.RFC3339)
+			if row.Holder, row.Since = named(h.AgentID, h.PID, h.Operation), moment(h.AcquiredAt); r.Kernel == kernlock.KernelFree {
+				row.Last, row.Since = "nobody; last "+row.Holder, ""
+			}
 		}
 		v.Locks = append(v.Locks, row)
 		if r.Incidents > 0 {
@@ -140,6 +145,18 @@ func (v *estateView) locks(ctx context.Context, path string) {
 	v.Incidents = v.Incidents[:min(len(v.Incidents), shownIncidents)]
 }
 
+// named says who a process is. Whoever did not say which agent it works for is "unknown" in its record.
+func named(agent string, pid int64, operation string) string {
+	s := fmt.Sprintf("process %d", pid)
+	if agent != "" && agent != "unknown" {
+		s = agent + ", " + s
+	}
+	if operation != "" {
+		s += ", for " + operation
+	}
+	return display.Text(s)
+}
+
 func (v *estateView) incidents(path string, r *kernlock.Report) {
 	log, err := kernlock.Incidents(r.LockPath, kernlock.Options{Exact: true})
 	if err != nil {
@@ -148,10 +165,10 @@ func (v *estateView) incidents(path string, r *kernlock.Report) {
 	}
 	for _, in := range log.Rows {
 		row := incidentRow{
-			When: in.RecordedAt.UTC().Format(time.RFC3339), File: below(path, r.LockPath), Waiter: fmt.Sprintf("%s, process %d", in.Waiter.AgentID, in.Waiter.PID), at: in.RecordedAt,
+			When: moment(in.RecordedAt), File: below(path, r.LockPath), Waiter: named(in.Waiter.AgentID, in.Waiter.PID, ""), at: in.RecordedAt,
 		}
 		if h := in.Holder; h != nil {
-			row.Holder = fmt.Sprintf("%s, process %d, for %s", h.AgentID, h.PID, h.Operation)
+			row.Holder = named(h.AgentID, h.PID, h.Operation)
 		}
 		v.Incidents = append(v.Incidents, row)
 	}

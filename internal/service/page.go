@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,9 @@ var assets embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"time":  stamp,
-	"when":  func(t grant.Time) string { return t.Std().Format("2006-01-02 15:04:05 UTC") },
+	"when":  func(t grant.Time) string { return moment(t.Std()) },
+	"past":  func(t, now grant.Time) bool { return t <= now },
+	"plain": func(w grant.How) string { return strings.ReplaceAll(string(w), "_", " ") },
 	"path":  url.PathEscape,
 	"word":  func(b grant.Badge) string { return badgeWords[b] },
 	"short": func(d grant.Digest) string { return string(d[:min(len(d), 12)]) },
@@ -37,6 +40,9 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 		return span(now.Sub(t)) + " ago"
 	},
 }).ParseFS(assets, "assets/*.html"))
+
+// moment is a time as people read it.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // span is a duration as people read it.
 func span(d time.Duration) string {
@@ -55,14 +61,14 @@ func span(d time.Duration) string {
 
 // common is what every page has.
 type common struct {
-	Title, Estate, Events string
-	Now                   grant.Time
-	Said, Hint            string // what came of a form, or what is wrong
+	Heading, Title, Estate, Events string
+	Now                            grant.Time
+	Said, Hint                     string // what came of a form, or what is wrong
 }
 
 func (s *Server) common(ctx context.Context, title, events string) (common, error) {
 	now, err := s.store.Now(ctx)
-	return common{Title: title + " · stile", Estate: display.Text(s.o.Estate), Events: events, Now: now}, err
+	return common{Heading: title, Title: title + " · stile", Estate: display.Text(s.o.Estate), Events: events, Now: now}, err
 }
 
 // render writes a page, all of it or an error.
@@ -102,6 +108,10 @@ func (s *Server) pageList(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	only := grant.Badge(r.FormValue("badge"))
+	if _, known := badgeWords[only]; !known && only != "" {
+		return s.faulty(w, r, &granthttp.FieldError{Field: "badge", Why: "there is no such badge"})
+	}
 	counts := []count{{grant.BadgeHolderSilent, 0}, {grant.BadgeCaution, 0}, {grant.BadgeHeld, 0}, {grant.BadgeFree, 0}}
 	for _, l := range list {
 		for i := range counts {
@@ -110,11 +120,15 @@ func (s *Server) pageList(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
+	if only != "" {
+		list = slices.DeleteFunc(list, func(l Summary) bool { return l.Badge != only })
+	}
 	return render(w, http.StatusOK, "list.html", struct {
 		common
 		Counts []count
+		Only   grant.Badge // what is shown; empty: all
 		List   []Summary
-	}{c, counts, list})
+	}{c, counts, only, list})
 }
 
 // waiting is a place in the queue, as the page shows it.

@@ -133,6 +133,29 @@ func TestManyContainers(t *testing.T) {
 	w.until(w.follow("/v1/events"), "the last", func(s Summary) bool { return s.Container == fmt.Sprintf("c%04d", many-1) })
 }
 
+// The list can be narrowed to one badge, also without a script.
+func TestListByBadge(t *testing.T) {
+	w := newWorld(t)
+	w.created()
+	w.wants(w.ask("olga", "POST", "/v1/containers/other/create", "{}"), 201, "")
+	w.wants(w.ask("ada", "POST", "/v1/containers/other/acquire", `{"secret":"`+strings.Repeat("a", 64)+`"}`), 200, "")
+	for badge, want := range map[string]string{"free": "atlas", "held": "other", "": "atlas other", "caution": ""} {
+		a := w.ask("nobody", "GET", "/?badge="+badge, nil)
+		var shown []string
+		for _, name := range []string{"atlas", "other"} {
+			if strings.Contains(string(a.body), `data-container="`+name+`"`) {
+				shown = append(shown, name)
+			}
+		}
+		if got := strings.Join(shown, " "); a.status != http.StatusOK || got != want {
+			t.Errorf("%q: %d, shows %q, want %q", badge, a.status, got, want)
+		}
+	}
+	if a := w.ask("nobody", "GET", "/?badge=<b>", nil); a.status != http.StatusBadRequest || strings.Contains(string(a.body), "<b>") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 // The metrics have no agent's, operator's or container's name in them, and each family its type.
 func TestMetrics(t *testing.T) {
 	w := newWorld(t)

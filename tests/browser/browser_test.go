@@ -154,9 +154,50 @@ func (p *place) shows(page *rod.Page, selector, text string) {
 	}
 }
 
-// picture keeps what the page looks like, in both themes and widths, and wants nothing to stick out on the right.
+// faults looks for what can be found wrong with a page without eyes: something sticks out on the right; a text lies under
+// another, or is cut; a contrast below 4.5 to 1 (WCAG 2.2, AA; the larger letters need less, and are asked for as much).
+const faults = `() => {
+	const found = [];
+	if (document.documentElement.scrollWidth > innerWidth) found.push("it is " + document.documentElement.scrollWidth + " px wide");
+	const rgb = (c) => (c.match(/[\d.]+/g) || []).map(Number);
+	const light = (c) => rgb(c).slice(0, 3).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+		.reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+	const ground = (e) => {
+		for (; e; e = e.parentElement) {
+			const c = rgb(getComputedStyle(e).backgroundColor);
+			if (c.length && c[3] !== 0) return getComputedStyle(e).backgroundColor;
+		}
+		return "rgb(255, 255, 255)";
+	};
+	const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	let looked = 0;
+	while (texts.nextNode() && looked < 150) {
+		const text = texts.currentNode.textContent.trim(), e = texts.currentNode.parentElement;
+		if (!text || e.closest("script, thead, .skip") || !e.checkVisibility()) continue;
+		const range = document.createRange();
+		range.selectNodeContents(texts.currentNode);
+		const box = range.getClientRects()[0];
+		if (!box || e.closest("details:not([open])") && !e.closest("summary")) continue;
+		looked++;
+		const a = light(getComputedStyle(e).color), b = light(ground(e));
+		const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (contrast < 4.5) found.push("contrast " + contrast.toFixed(2) + ": " + text.slice(0, 40));
+		e.scrollIntoView({ block: "center" });
+		const at = range.getClientRects()[0];
+		const top = document.elementFromPoint(at.left + at.width / 2, at.top + at.height / 2);
+		if (!top || !(e.contains(top) || top.contains(e))) found.push("under something else: " + text.slice(0, 40));
+	}
+	scrollTo(0, 0);
+	return found;
+}`
+
+// picture keeps what the page looks like, in both themes and widths, and wants none of the faults.
 func (p *place) picture(page *rod.Page, name string) {
 	p.t.Helper()
+	page = page.Timeout(4 * patience)
+	if _, err := page.Activate(); err != nil { // one in the background is drawn when the browser feels like it
+		p.t.Fatal(err)
+	}
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int{375, 1440} {
 			err := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-color-scheme", Value: theme}}}.Call(page)
@@ -166,12 +207,12 @@ func (p *place) picture(page *rod.Page, name string) {
 			if err != nil {
 				p.t.Fatal(err)
 			}
-			wide, err := page.Eval(`() => document.documentElement.scrollWidth`)
+			found, err := page.Eval(faults)
 			if err != nil {
 				p.t.Fatal(err)
 			}
-			if wide.Value.Int() > width {
-				p.t.Errorf("%s at %d px is %d px wide", name, width, wide.Value.Int())
+			for _, fault := range found.Value.Arr() {
+				p.t.Errorf("%s, %s, %d px: %s", name, theme, width, fault.Str())
 			}
 			data, err := page.Screenshot(true, nil)
 			if err == nil {
@@ -240,6 +281,7 @@ func TestWorkedExample(t *testing.T) {
 	p.picture(page, "free")
 	p.picture(list, "list")
 	p.picture(p.open("/estate"), "estate")
+	p.picture(p.open("/c/none"), "fault")
 	for _, url := range requests.list() {
 		if !strings.HasPrefix(url, p.url+"/") {
 			t.Errorf("the page asked for %s", url)
@@ -258,8 +300,25 @@ func TestClear(t *testing.T) {
 	page := p.open("/c/" + path)
 	p.shows(page, "button", "Clear grant 1 of ada") // once it is silent, by itself
 	p.shows(page, "section.clear", "revision 2")
-	if _, err := page.Eval(`() => { document.querySelector("#reason").focus() }`); err != nil {
-		t.Fatal(err)
+	p.picture(page, "clear")
+	for n := 0; ; n++ { // no mouse: from the top of the page to the form
+		if n == 20 {
+			t.Fatal("the form is not reached with the tab key")
+		}
+		if err := page.Keyboard.Type(input.Tab); err != nil {
+			t.Fatal(err)
+		}
+		at, err := page.Eval(`() => [document.activeElement.id, getComputedStyle(document.activeElement).outlineStyle].join()`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, outline, _ := strings.Cut(at.Value.Str(), ",")
+		if outline == "none" {
+			t.Error("what has the focus does not show it")
+		}
+		if id == "reason" {
+			break
+		}
 	}
 	if err := page.InsertText("silent since noon <b>"); err != nil {
 		t.Fatal(err)
@@ -303,4 +362,13 @@ func TestThousand(t *testing.T) {
 	p.do("ada", "container-0000/acquire", `{"secret":"`+secret("a")+`"}`, 200)
 	p.shows(page, "td", "ada")
 	p.picture(page, "thousand")
+	few := p.open("/?badge=held")
+	p.shows(few, "td", "ada")
+	p.do("ada", "container-0001/acquire", `{"secret":"`+secret("a")+`"}`, 409) // no agent leads two
+	p.do("bob", "container-0002/acquire", `{"secret":"`+secret("b")+`"}`, 200)
+	p.shows(few, "td", "bob") // it is narrowed still when it has followed
+	if rows, err := few.Eval(`() => document.querySelectorAll("tbody tr").length`); err != nil || rows.Value.Int() != 2 {
+		t.Errorf("%v rows, %v", rows, err)
+	}
+	p.picture(few, "narrowed")
 }

@@ -33,7 +33,7 @@
     if (busy) { again = true; return; }
     busy = true;
     try {
-      const answer = await fetch(location.pathname, { headers: { Accept: "text/html" } });
+      const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const part of document.querySelectorAll("[data-live]")) {
         const next = fresh.querySelector(`[data-live="${part.dataset.live}"]`);
