@@ -83,8 +83,6 @@ def enter():
 
 def queue():
     ready()
-    while load(GATE) <= worker:
-        time.sleep(0.002)
     ask = time.monotonic_ns()
     with held():
         entered = time.monotonic_ns()
