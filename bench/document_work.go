@@ -16,8 +16,11 @@ var documents = []string{
 
 func (b *bench) document() {
 	const workers = 8
-	n := b.pick(1000, 200)
+	n := b.pick(2000, 500)
 	for _, p := range b.places() {
+		if p.name == b.other.name {
+			continue // what is measured is the work on the document
+		}
 		there := b.at(p.dir)
 		there.rounds(b.pick(3, 1), documents, func(id string) error {
 			j, err := there.fresh("doc", id)
@@ -171,5 +174,5 @@ func (b *bench) appendRounds(size int) int {
 	if size > 50_000 {
 		return b.pick(2, 1)
 	}
-	return b.pick(5, 1)
+	return b.pick(4, 1)
 }

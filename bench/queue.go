@@ -15,14 +15,15 @@ import (
 	"time"
 )
 
-// queues are who waits in a crowd, and how large a crowd at most: of the large programs a thousand would fill the memory.
+// queues are who waits in a crowd, and how large a crowd at most: of the large programs a
+// thousand would fill the memory, and of those that poll, the processors.
 var queues = []struct {
 	id    string
 	most  int
 	brief bool // by hundreds in the quick run too
 }{
 	{"kernlock", 1000, false}, {"kernlock+record", 1000, true}, {"lockfile", 1000, true}, {"stile run", 1000, true},
-	{"gofrs", 1000, false}, {"gofrs-ctx", 1000, true}, {"c-flock", 1000, false}, {"lockedfile", 100, false},
+	{"gofrs", 1000, false}, {"gofrs-ctx", 100, true}, {"c-flock", 1000, false}, {"lockedfile", 100, false},
 	{"filelock", 100, false}, {"proper-lockfile", 10, false}, {"etcd", 100, false},
 }
 
@@ -53,8 +54,8 @@ type crowdOf struct {
 }
 
 func (b *bench) waitersOnce(id string, n int) error {
-	settle := time.Duration(b.pick(2000, 400)) * time.Millisecond
-	long := time.Duration(b.pick(2000, 600)) * time.Millisecond
+	settle := time.Duration(b.pick(1500, 400)) * time.Millisecond
+	long := time.Duration(b.pick(1500, 600)) * time.Millisecond
 	j, err := b.fresh("enter", id)
 	if err != nil {
 		return err

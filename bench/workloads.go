@@ -66,7 +66,7 @@ var workloads = []workload{
 	},
 	{
 		"waiters", "10, 100 and 1,000 waiters on one lock",
-		"Processes that come one after the other and wait for one held lock: the processor time of all of them, over some seconds, after 2 s of settling; by how many places one was served out of its order of arrival, as a part of all, at most and in the mean (one place is none); the largest resident memory. Then the holder is killed (`stile run`: its command ends), and all must go through, each once. The library's waiters are this program, with its drivers of databases in it; `stile run` is the tool as it ships.",
+		"Processes that come one after the other and wait for one held lock: the processor time of all of them, over some seconds, after some settling; by how many places one was served out of its order of arrival, as a part of all, at most and in the mean (one place is none); the largest resident memory. Then the holder is killed (`stile run`: its command ends), and all must go through, each once. The library's waiters are this program, with its drivers of databases in it; `stile run` is the tool as it ships.",
 		nil, (*bench).waiters,
 	},
 	{
@@ -86,7 +86,7 @@ var workloads = []workload{
 	},
 	{
 		"document", "A document of many writers",
-		"8 processes add records of about 200 bytes to one JSON array until it has 1,000 (the quick run: 200), without fsync. Every record that a worker reports must be there once.",
+		"8 processes add records of about 200 bytes to one JSON array until it has 2,000 (the quick run: 500), without fsync. Every record that a worker reports must be there once.",
 		[]string{"record.Append", "gofrs+json"}, (*bench).document,
 	},
 	{
@@ -195,7 +195,7 @@ func (b *bench) handoff() {
 }
 
 func (b *bench) handoffs(workload string, who []string) {
-	n := b.pick(200, 60)
+	n := b.pick(150, 60)
 	b.rounds(b.pick(7, 3), who, func(id string) error {
 		j, err := b.fresh("hand-over", id)
 		if err != nil {
