@@ -15,7 +15,7 @@ func (b *bench) lines() {
 			who = append(who, c.id)
 		}
 	}
-	long := time.Duration(b.pick(500, 250)) * time.Millisecond
+	long := time.Duration(b.pick(500, 200)) * time.Millisecond
 	for _, p := range b.places() {
 		there := b.at(p.dir)
 		for _, c := range []struct {

@@ -44,7 +44,7 @@ func (b *bench) fileCycle() {
 	for _, p := range b.places() {
 		// Two folders take turns: one is compared with the other. The large one has few rounds, since whoever lists it
 		// takes tens of milliseconds for a cycle, and an image none: to fill it takes longer than to measure.
-		b.fileCycles(p, b.pick(4, 2), 10, 1000)
+		b.fileCycles(p, b.pick(4, 1), 10, 1000)
 		if p.name == inMemory || p.name == onDisk && !b.quick {
 			b.fileCycles(p, b.pick(2, 1), 100_000)
 		}
