@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -70,8 +71,13 @@ func run() error {
 	unmount := func() {}
 	tidy := func() {
 		unmount()
-		_ = os.RemoveAll(tmp)
-		_ = os.RemoveAll(mem)
+		// Workers of a run that was stopped may still be making files.
+		for range 50 {
+			if errors.Join(os.RemoveAll(tmp), os.RemoveAll(mem)) == nil {
+				return
+			}
+			nap(20_000_000)
+		}
 	}
 	defer tidy()
 	stopped := make(chan os.Signal, 1)
