@@ -8,8 +8,8 @@ import (
 
 func (b *bench) contend() {
 	who := []string{"kernlock", "kernlock+record", "gofrs", "gofrs-ctx", "lockedfile", "flock-go", "c-flock"}
-	long := time.Duration(b.pick(5000, 1500)) * time.Millisecond
-	short := time.Duration(b.pick(1000, 300)) * time.Millisecond
+	long := time.Duration(b.pick(1200, 250)) * time.Millisecond
+	short := time.Duration(b.pick(400, 200)) * time.Millisecond
 	for _, hold := range []time.Duration{0, time.Millisecond} {
 		b.rounds(b.pick(3, 1), who, func(id string) error {
 			// Alone before and after, so that a machine that gets busier or

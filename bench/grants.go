@@ -166,7 +166,7 @@ func (c *grantClient) landAndRelease(manifest grant.Digest) error {
 
 func (b *bench) grantContend() {
 	who := []string{"grant", "grant+empty", "etcd", "lockfile"}
-	long := time.Duration(b.pick(4000, 1500)) * time.Millisecond
+	long := time.Duration(b.pick(1200, 600)) * time.Millisecond
 	for _, p := range b.places() {
 		b.at(p.dir).withEtcd(func(there *bench) {
 			there.rounds(b.pick(3, 1), who, func(id string) error { return there.grantCrowds(p, id, long) })

@@ -30,6 +30,7 @@ type bench struct {
 	etcd     string // peers/etcd; "" without
 	etcdAt   string // where its server listens; "" while there is none
 	other    place  // the other kind of ext4; no folder when there is none
+	brief    bool   // a quick run of everything has no time for the image
 	stile    string // "" while the tool does not exist
 	bare     string
 	flock    string

@@ -15,7 +15,7 @@ func (b *bench) lines() {
 			who = append(who, c.id)
 		}
 	}
-	long := time.Duration(b.pick(1000, 400)) * time.Millisecond
+	long := time.Duration(b.pick(500, 200)) * time.Millisecond
 	for _, p := range b.places() {
 		there := b.at(p.dir)
 		for _, c := range []struct {
@@ -25,7 +25,7 @@ func (b *bench) lines() {
 				continue
 			}
 			kase := fmt.Sprintf("%d writing, %d lines before, %s", c.workers, c.before, p.name)
-			there.rounds(b.pick(4, 1), who, func(id string) error {
+			there.rounds(b.pick(3, 1), who, func(id string) error {
 				if c.before > 0 && id != "record.Lines" || c.workers > 1 && strings.HasPrefix(id, "bbolt-kept") {
 					return nil
 				}

@@ -18,7 +18,7 @@ type place struct {
 // places are the bench's folder, the other kind of ext4 and, unless that is the same as the first, memory.
 func (b *bench) places() []place {
 	all := []place{{onDisk, b.dir}}
-	if b.other.dir != "" {
+	if b.other.dir != "" && !b.brief {
 		all = append(all, b.other)
 	}
 	if strings.HasPrefix(b.mem, "/dev/shm") {
@@ -44,8 +44,8 @@ func (b *bench) fileCycle() {
 	for _, p := range b.places() {
 		// Two folders take turns: one is compared with the other. The large one has few rounds, since whoever lists it
 		// takes tens of milliseconds for a cycle, and an image none: to fill it takes longer than to measure.
-		b.fileCycles(p, b.pick(5, 2), 10, 1000)
-		if p.name != b.other.name {
+		b.fileCycles(p, b.pick(4, 1), 10, 1000)
+		if p.name == inMemory || p.name == onDisk && !b.quick {
 			b.fileCycles(p, b.pick(2, 1), 100_000)
 		}
 	}
@@ -64,7 +64,7 @@ func (b *bench) fileCycles(p place, rounds int, folders ...int) {
 	}
 	b.rounds(rounds, []string{"lockfile", "c-lockfile", "proper-lockfile", "gofrs"}, func(id string) error {
 		for _, others := range folders {
-			n := b.pick(4000, 1000)
+			n := b.pick(2000, 1000)
 			switch {
 			case others > 10_000 && (id == "lockfile" || id == "c-lockfile"):
 				n = batches
@@ -82,8 +82,8 @@ func (b *bench) fileCycles(p place, rounds int, folders ...int) {
 
 func (b *bench) fileContend() {
 	who := []string{"lockfile", "proper-lockfile", "gofrs"}
-	long := time.Duration(b.pick(3000, 1500)) * time.Millisecond
-	short := time.Duration(b.pick(1000, 300)) * time.Millisecond
+	long := time.Duration(b.pick(1000, 500)) * time.Millisecond
+	short := time.Duration(b.pick(400, 200)) * time.Millisecond
 	for _, p := range b.places() {
 		there := b.at(p.dir)
 		there.rounds(b.pick(3, 1), who, func(id string) error {

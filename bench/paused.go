@@ -17,7 +17,7 @@ import (
 
 // stopped is for how long at most a holder is stopped: past every time after which a contestant takes its lock away.
 // A variable for this package's tests.
-var stopped = 8 * time.Second
+var stopped = 5 * time.Second
 
 // paused stops a holder with SIGSTOP, and lets it go on, and write, when another has written or nobody could.
 func (b *bench) paused() {

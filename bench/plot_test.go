@@ -123,6 +123,33 @@ func TestPlotsShowTheFigures(t *testing.T) {
 	}
 }
 
+// Each plot shows the metric that it says.
+func TestPlotsShowTheRightMetric(t *testing.T) {
+	b := planted()
+	for _, c := range []struct{ file, series, workload, kase, metric string }{
+		{"cycle", "", "cycle", "", "time"},
+		{"handoff", "", "handoff", "", "p50"},
+		{"append", "10000 records", "append", "10000 records, disk", "time"},
+		{"waits", "99th of 100", "contend", eightHeld, "p99"},
+		{"grant", "8 processes", "grant-contend", "8 processes, disk", "rate"},
+		{"waiters", "1000 waiters", "waiters", thousand, "cores"},
+	} {
+		seen := false
+		for _, x := range b.charts() {
+			if x.file != c.file {
+				continue
+			}
+			seen = true
+			if got, want := findBar(x, "gofrs", c.series), b.value(c.workload, c.kase, "gofrs", c.metric); got == nil || got.value != want {
+				t.Errorf("%s, %s: %+v, want %v", c.file, c.series, got, want)
+			}
+		}
+		if !seen {
+			t.Errorf("no plot %s", c.file)
+		}
+	}
+}
+
 func findBar(c chart, group, series string) *bar {
 	for i, b := range c.bars {
 		if b.group == group && b.series == series {

@@ -12,17 +12,17 @@ var recoverers = []struct {
 	id          string
 	full, quick int
 }{
-	{"kernlock", 1000, 40},
-	{"kernlock+record", 1000, 40},
-	{"lockfile", 1000, 40},
-	{"gofrs", 1000, 40},
-	{"gofrs-ctx", 1000, 40},
-	{"lockedfile", 1000, 40},
-	{"flock-go", 1000, 40},
-	{"c-flock", 1000, 40},
-	{"filelock", 100, 10},
-	{"proper-lockfile", 8, 2},
-	{"etcd", 8, 2},
+	{"kernlock", 1000, 20},
+	{"kernlock+record", 1000, 20},
+	{"lockfile", 1000, 20},
+	{"gofrs", 1000, 20},
+	{"gofrs-ctx", 300, 20},
+	{"lockedfile", 300, 20},
+	{"flock-go", 300, 20},
+	{"c-flock", 300, 20},
+	{"filelock", 100, 5},
+	{"proper-lockfile", 8, 1},
+	{"etcd", 8, 1},
 }
 
 func (b *bench) recovery() {

@@ -63,7 +63,7 @@ func (b *bench) registerLarge() {
 	err := b.inContainer(p.dir, func(c *grantClient, estate string) error {
 		file := filepath.Join(estate, "large")
 		head := grant.Digest("")
-		for range b.pick(3, 1) {
+		for range b.pick(2, 1) {
 			if err := plantRandom(file, size); err != nil {
 				return err
 			}

@@ -105,13 +105,13 @@ func TestOrderOfService(t *testing.T) {
 		t.Errorf("ranks: %v", got)
 	}
 	for _, c := range []struct {
-		served []int
-		want   float64
+		served      []int
+		worst, mean float64
 	}{
-		{[]int{0, 1, 2, 3}, 0}, {[]int{1, 0, 2, 3}, 0}, {[]int{1, 2, 0, 3}, 0.5}, {[]int{3, 0, 1, 2}, 0.75},
+		{[]int{0, 1, 2, 3}, 0, 0}, {[]int{1, 0, 2, 3}, 0, 0}, {[]int{1, 2, 0, 3}, 0.5, 0.125}, {[]int{3, 2, 1, 0}, 0.75, 0.375},
 	} {
-		if got := displaced(c.served); got != c.want {
-			t.Errorf("%v: displaced by %v, want %v", c.served, got, c.want)
+		if worst, mean := displaced(c.served); worst != c.worst || mean != c.mean {
+			t.Errorf("%v: displaced by %v, %v in the mean; want %v, %v", c.served, worst, mean, c.worst, c.mean)
 		}
 	}
 }

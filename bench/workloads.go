@@ -66,7 +66,7 @@ var workloads = []workload{
 	},
 	{
 		"waiters", "10, 100 and 1,000 waiters on one lock",
-		"Processes that come one after the other and wait for one held lock: the processor time of all of them, over some seconds, after 2 s of settling; the most places by which one was served out of its order of arrival, as a part of all (one place is none); the largest resident memory. Then the holder is killed (`stile run`: its command ends), and all must go through, each once. The library's waiters are this program, with its drivers of databases in it; `stile run` is the tool as it ships.",
+		"Processes that come one after the other and wait for one held lock: the processor time of all of them, over some seconds, after some settling; by how many places one was served out of its order of arrival, as a part of all, at most and in the mean (one place is none); the largest resident memory. Then the holder is killed (`stile run`: its command ends), and all must go through, each once. The library's waiters are this program, with its drivers of databases in it; `stile run` is the tool as it ships.",
 		nil, (*bench).waiters,
 	},
 	{
@@ -76,7 +76,7 @@ var workloads = []workload{
 	},
 	{
 		"paused", "A holder that is stopped past every timeout",
-		"The holder gets SIGSTOP for at most 8 s, another waits for its lock, writes, and lets go; then the first runs again and writes, between two lines of its program. 1 is yes. \"newer write lost\": the late write landed over the other's. Where nobody else could hold meanwhile, the late write is the holder's own good right. `lockfile, cleared`: an operator has taken the lock away by force. `grant`: a life of 1 s, and the write is a landing. etcd's lock guards a file here; what is in etcd itself could be fenced by `IsOwner`.",
+		"The holder gets SIGSTOP for at most 5 s, another waits for its lock, writes, and lets go; then the first runs again and writes, between two lines of its program. 1 is yes. \"newer write lost\": the late write landed over the other's. Where nobody else could hold meanwhile, the late write is the holder's own good right. `lockfile, cleared`: an operator has taken the lock away by force. `grant`: a life of 1 s, and the write is a landing. etcd's lock guards a file here; what is in etcd itself could be fenced by `IsOwner`.",
 		nil, (*bench).paused,
 	},
 	{
@@ -86,7 +86,7 @@ var workloads = []workload{
 	},
 	{
 		"document", "A document of many writers",
-		"8 processes add records of about 200 bytes to one JSON array until it has 2,000, without fsync. Every record that a worker reports must be there once.",
+		"8 processes add records of about 200 bytes to one JSON array until it has 2,000 (the quick run: 500), without fsync. Every record that a worker reports must be there once.",
 		[]string{"record.Append", "gofrs+json"}, (*bench).document,
 	},
 	{
@@ -195,7 +195,7 @@ func (b *bench) handoff() {
 }
 
 func (b *bench) handoffs(workload string, who []string) {
-	n := b.pick(200, 60)
+	n := b.pick(150, 60)
 	b.rounds(b.pick(7, 3), who, func(id string) error {
 		j, err := b.fresh("hand-over", id)
 		if err != nil {

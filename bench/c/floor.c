@@ -237,8 +237,6 @@ int main(int argc, char **argv) {
 		pause();
 	} else if (!strcmp(job, "queue")) {
 		ready();
-		while (__atomic_load_n(&page[GATE], __ATOMIC_SEQ_CST) <= id)
-			nap(2000000);
 		int64_t ask = mono();
 		lock();
 		int64_t enter = mono();

@@ -102,7 +102,6 @@ async function enter() {
 
 async function queue() {
   process.stdout.write('ready\n');
-  while (load(GATE) <= Number(key.id)) await sleep(2);
   const ask = mono();
   const release = await lockfile.lock(path, waiting);
   const enters = mono();

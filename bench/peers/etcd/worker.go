@@ -163,11 +163,8 @@ func (w *worker) enter() error {
 	return err
 }
 
-// queue passes once, when it is its turn to ask.
+// queue passes once.
 func (w *worker) queue() error {
-	for w.load(wordGate) <= w.number("id") {
-		time.Sleep(2 * time.Millisecond)
-	}
 	ask := mono()
 	enter, leave, err := w.pass(0)
 	if err != nil {
