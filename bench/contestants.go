@@ -21,6 +21,7 @@ type passage struct {
 	lock   func() error
 	unlock func() error
 	write  func(text string) error // under the lock; nil: a new file renamed over the old
+	long   func()                  // called by whoever will hold for long; may be nil
 }
 
 // contestant is one way to lock a file, or to change one under a lock. Those

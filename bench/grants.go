@@ -35,7 +35,7 @@ func openGrant(path string) (passage, error) {
 	if err != nil {
 		return passage{}, err
 	}
-	return passage{lock: c.acquire, unlock: func() error { return c.landAndRelease(c.nothing) }, write: c.landNote}, nil
+	return passage{lock: c.acquire, unlock: func() error { return c.landAndRelease(c.nothing) }, write: c.landNote, long: c.leaveLine}, nil
 }
 
 // openGrantEmpty is the same with a landing as agents make it who found nothing: its manifest is a new object.
@@ -108,6 +108,14 @@ func (c *grantClient) acquire() (err error) {
 	}
 }
 
+// leaveLine lets the next in line watch. Who will hold for long does so at once.
+func (c *grantClient) leaveLine() {
+	if c.leave != nil {
+		c.leave()
+		c.leave = nil
+	}
+}
+
 // free returns when nobody holds the container, or the holder's time is up.
 func (c *grantClient) free() error {
 	for {
@@ -160,7 +168,7 @@ func (c *grantClient) landAndRelease(manifest grant.Digest) error {
 		return err
 	}
 	_, err = c.do(grant.Release{Meta: c.meta(), Session: c.session, ReadBack: page.Register.Head})
-	c.leave()
+	c.leaveLine()
 	return err
 }
 

@@ -69,6 +69,9 @@ func workPause(j job, p passage, page *sharedPage, ready func(), say func(string
 	if err := p.enter(j, page); err != nil {
 		return err
 	}
+	if p.long != nil {
+		p.long()
+	}
 	for page.load(wordTurn) == 0 {
 		nap(1_000_000)
 	}
