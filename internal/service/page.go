@@ -29,6 +29,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"path":  url.PathEscape,
 	"word":  func(b grant.Badge) string { return badgeWords[b] },
 	"short": func(d grant.Digest) string { return string(d[:min(len(d), 12)]) },
+	"words": func(e any) string { return strings.ReplaceAll(fmt.Sprint(e), "_", " ") },
 	"age":   func(t, now grant.Time) string { return span(now.Sub(t)) },
 	"until": func(t, now grant.Time) string {
 		if d := t.Sub(now); d > 0 {
@@ -153,6 +154,7 @@ type containerView struct {
 	Audit    []Event
 	Cut      bool // there is more history
 	CanClear bool
+	Past     bool // the expiry is over
 }
 
 // What a page shows at most.
@@ -169,6 +171,7 @@ func (s *Server) view(ctx context.Context, head grant.Revision) (*containerView,
 	}
 	v := &containerView{common: c, Name: p.Container, Tag: granthttp.Place(p.Epoch, p.Rev), Page: p, Badge: grant.BadgeOf(p, c.Now), Queue: queueOf(p, c.Now)}
 	v.CanClear = p.State == grant.StateHeld && c.Now >= p.Expiry
+	v.Past = c.Now >= p.Expiry
 	var faults []error
 	if v.History, err = s.pastOf(ctx, head, shownEvents); err != nil {
 		faults = append(faults, err)

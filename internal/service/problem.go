@@ -35,9 +35,12 @@ func errForbidden(text string) error {
 }
 
 // errStale says that If-Match named another revision.
-type errStale struct{ want, have string }
+type errStale struct{ want, have string } // have is empty when there is no page that can be read
 
 func (e errStale) Error() string {
+	if e.have == "" {
+		return "no page can be read, and If-Match names " + display.Text(e.want)
+	}
 	return "the page is at " + e.have + ", and If-Match names " + display.Text(e.want)
 }
 
