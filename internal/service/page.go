@@ -56,14 +56,15 @@ func span(d time.Duration) string {
 
 // common is what every page has.
 type common struct {
-	Title, Estate, Events string
-	Now                   grant.Time
-	Said, Hint            string // what came of a form, or what is wrong
+	Title, Heading string
+	Estate, Events string
+	Now            grant.Time
+	Said, Hint     string // what came of a form, or what is wrong
 }
 
 func (s *Server) common(ctx context.Context, title, events string) (common, error) {
 	now, err := s.store.Now(ctx)
-	return common{Title: title + " · stile", Estate: display.Text(s.o.Estate), Events: events, Now: now}, err
+	return common{Title: title + " · stile", Heading: title, Estate: display.Text(s.o.Estate), Events: events, Now: now}, err
 }
 
 // render writes a page, all of it or an error.

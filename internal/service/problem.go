@@ -100,6 +100,9 @@ func (s *Server) problem(err error) granthttp.Problem {
 		if n, ok := statuses[refusal.Code]; ok {
 			p.Status = n
 		}
+		if refusal.Op == "" {
+			p.Detail = display.Text(refusal.Cause) // of a name or text, before there was a command
+		}
 		if refusal.Next != "" {
 			p.Hint = "stile " + refusal.Next
 		}

@@ -29,6 +29,8 @@ const patience = 30 * time.Second
 type place struct {
 	t        *testing.T
 	url      string
+	dir      string // the estate
+	stile    string // the tool
 	tokens   map[string]string
 	browser  *rod.Browser
 	pictures string
@@ -42,7 +44,7 @@ func newPlace(t *testing.T) *place {
 		t.Skip("no Chromium is installed (scripts/setup-tests)")
 	}
 	bin, dir := t.TempDir(), t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/stiled")
+	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/stiled", "./cmd/stile")
 	build.Dir = "../.."
 	build.Env = append(os.Environ(), "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -53,7 +55,7 @@ func newPlace(t *testing.T) *place {
 	if err := os.WriteFile(filepath.Join(dir, "estate.json"), []byte(`{"v":1}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, tokens: map[string]string{}, pictures: os.Getenv("STILE_PICTURES")}
+	p := &place{t: t, dir: dir, stile: filepath.Join(bin, "stile"), tokens: map[string]string{}, pictures: os.Getenv("STILE_PICTURES")}
 	if p.pictures == "" {
 		p.pictures = filepath.Join("..", "..", ".cache", "pictures") // kept, and not the repository's
 	}
@@ -166,14 +168,18 @@ func (p *place) picture(page *rod.Page, name string) {
 			if err != nil {
 				p.t.Fatal(err)
 			}
-			wide, err := page.Eval(`() => document.documentElement.scrollWidth`)
+			wide, err := page.Eval(`() => document.documentElement.scrollWidth + window.innerWidth - document.documentElement.clientWidth`)
 			if err != nil {
 				p.t.Fatal(err)
 			}
 			if wide.Value.Int() > width {
 				p.t.Errorf("%s at %d px is %d px wide", name, width, wide.Value.Int())
 			}
-			data, err := page.Screenshot(true, nil)
+			p.looks(page, fmt.Sprintf("%s, %s, %d px", name, theme, width))
+			if _, err := page.Activate(); err != nil { // a page behind another one is not always drawn
+				p.t.Fatal(err)
+			}
+			data, err := page.Timeout(patience).Screenshot(true, nil)
 			if err == nil {
 				err = os.WriteFile(filepath.Join(p.pictures, fmt.Sprintf("%s-%s-%d.png", name, theme, width)), data, 0o600)
 			}
@@ -258,9 +264,8 @@ func TestClear(t *testing.T) {
 	page := p.open("/c/" + path)
 	p.shows(page, "button", "Clear grant 1 of ada") // once it is silent, by itself
 	p.shows(page, "section.clear", "revision 2")
-	if _, err := page.Eval(`() => { document.querySelector("#reason").focus() }`); err != nil {
-		t.Fatal(err)
-	}
+	p.picture(page, "clear")
+	p.tabTo(page, "#reason")
 	if err := page.InsertText("silent since noon <b>"); err != nil {
 		t.Fatal(err)
 	}
