@@ -66,14 +66,15 @@ func (f *grantLandFlags) fenced(name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	store, err := f.onTheEstate(c, "a fenced command's lock is its machine's kernel's, and the command inherits it",
+		"stile grant land "+display.ShellWord(name)+" -- COMMAND, where the estate is; or here 'stile grant run', and then land what the command has made")
+	if err != nil {
+		return 0, err
+	}
 	ctx := context.Background()
 	x, head, err := c.Find(ctx, grant.OpBegin, name, f.sessionPath())
 	if err != nil {
 		return 0, err
-	}
-	store, ok := c.Store.(*local.Store)
-	if !ok {
-		return 0, errors.New("commands are fenced only where the containers are")
 	}
 	lock, err := f.fence(store, name, x.Agent, signals)
 	if err != nil {

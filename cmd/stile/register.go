@@ -7,8 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/stile-lock/stile/grant"
-	"github.com/stile-lock/stile/grant/local"
 	"github.com/stile-lock/stile/grant/session"
 	"github.com/stile-lock/stile/internal/display"
 	"github.com/stile-lock/stile/register"
@@ -377,9 +375,10 @@ func cmdRegisterGC(args []string) int {
 		return f.fail(err)
 	}
 	return f.on(name, func(ctx context.Context, c *session.Client, _ *register.Register) error {
-		store, ok := c.Store.(*local.Store)
-		if !ok {
-			return fmt.Errorf("collect: %w", grant.CodeBadInput)
+		store, err := f.onTheEstate(c, "stored files are removed by who has the estate's folder",
+			"stile register gc "+display.ShellWord(name)+", where the estate is; the service may go on meanwhile")
+		if err != nil {
+			return err
 		}
 		done, err := register.Collect(ctx, store, name, max(f.wait, 1), f.dry)
 		if err != nil {

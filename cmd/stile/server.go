@@ -44,6 +44,18 @@ func openServer(server string, quiet bool) (*session.Client, error) {
 	return &session.Client{Store: store}, nil
 }
 
+// onTheEstate is the store of what works only where the estate is, with the reason and the way for who comes through a
+// service.
+func (f *grantFlags) onTheEstate(c *session.Client, why, way string) (*local.Store, error) {
+	store, ok := c.Store.(*local.Store)
+	if ok {
+		return store, nil
+	}
+	return nil, &failure{
+		exit: exitFailed, code: "not_through_server", hint: way, err: fmt.Errorf("not through a service (%s is set): %s", serverVariable, why),
+	}
+}
+
 // classifyServer names what a service says that is no grant's own; nil for others.
 func classifyServer(err error) *failure {
 	var answer *granthttp.Error

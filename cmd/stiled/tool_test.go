@@ -87,6 +87,10 @@ func TestToolThroughService(t *testing.T) {
 	has(x.run(0, as("bob"), "register", "log", "atlas"), "ada", "bob")
 	has(x.run(0, as("bob"), "register", "cat", "atlas", "map.svg"), "<svg/>")
 	has(x.run(0, as("bob"), "register", "refused", "atlas"), "ada")
+	x.run(0, as("bob"), "register", "export", "atlas", "out", "--landing", "1")
+	if data, err := os.ReadFile(filepath.Join(x.dir, "out", "map.svg")); err != nil || string(data) != "<svg/>" {
+		t.Errorf("%s %v", data, err)
+	}
 	// The estate's own flag is stronger, and shows the same.
 	has(x.run(0, as("bob"), "grant", "status", "atlas", "--badge", "--estate", e.dir), "free")
 	// Not as another, and not without a token.

@@ -79,8 +79,8 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 // somebody holds, then do not stand in the way of the release. It tells the head that it looked at; the zero Ref:
 // none.
 func (s *Store) refusedAlready(ctx context.Context, b *box, r grant.Request) (grant.Ref, error) {
-	if r.Env != nil || r.Anywhere || r.Since != (grant.Ref{}) {
-		return grant.Ref{}, nil // it may have been done
+	if r.Env != nil || r.Check != nil || r.Anywhere || r.Since != (grant.Ref{}) {
+		return grant.Ref{}, nil // it may have been done, or be stale, and that is told first
 	}
 	head, err := s.Head(ctx, b.name)
 	if err != nil {

@@ -14,6 +14,13 @@ import (
 // Where setting aside was all that it took, no epoch begins: the revision is then the head, and kept says where
 // the bytes are.
 func (s *Store) Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revision, kept string, err error) {
+	return s.RestoreIf(ctx, cmd, nil)
+}
+
+// RestoreIf is Restore where check, which may be nil, finds nothing wrong with the head. It is asked under the fence,
+// before anything is set aside, unless the head is this restore's own; a head that cannot be read it is given as the
+// zero Revision.
+func (s *Store) RestoreIf(ctx context.Context, cmd grant.Restore, check func(grant.Revision) error) (rev grant.Revision, kept string, err error) {
 	b, err := s.box(cmd.Container)
 	if err != nil {
 		return grant.Revision{}, "", err
@@ -45,6 +52,20 @@ func (s *Store) Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revis
 	}
 	defer s.letGo(f)
 	ctx = f.Context()
+	if check != nil {
+		head, err := s.Head(ctx, cmd.Container)
+		if ctx.Err() != nil {
+			return grant.Revision{}, "", ctx.Err()
+		}
+		if err != nil {
+			head = grant.Revision{}
+		}
+		if page := head.Page(); page == nil || page.Nonce != cmd.Nonce {
+			if err := check(head); err != nil {
+				return grant.Revision{}, "", err
+			}
+		}
+	}
 	for {
 		aside, err := s.SetAside(ctx, cmd.Container)
 		if err != nil {

@@ -15,11 +15,7 @@ var badgeColours = map[grant.Badge]string{
 }
 
 func (s *Server) badge(r *http.Request) (grant.Badge, error) {
-	head, err := s.head(r)
-	if err != nil {
-		return "", err
-	}
-	now, err := s.store.Now(r.Context())
+	head, now, err := s.headNow(r)
 	if err != nil {
 		return "", err
 	}

@@ -183,12 +183,28 @@ func ifMatch(r *http.Request) (func(grant.Revision) error, error) {
 		return nil, &granthttp.FieldError{Field: "If-Match", Why: `it is "EPOCH.REV", as in ETag`}
 	}
 	return func(head grant.Revision) error {
+		if head.Page() == nil {
+			return errStale{want: want}
+		}
 		have := head.Ref()
 		if have.Epoch != at.Epoch || have.Rev != at.Rev || at.Hash != "" && at.Hash != have.Hash {
 			return errStale{want: want, have: granthttp.Place(have.Epoch, have.Rev)}
 		}
 		return nil
 	}, nil
+}
+
+// onPage holds a request that changes no page against its If-Match.
+func (s *Server) onPage(r *http.Request) error {
+	check, err := ifMatch(r)
+	if err != nil || check == nil {
+		return err
+	}
+	head, err := s.head(r)
+	if err != nil {
+		return err
+	}
+	return check(head)
 }
 
 // asking is the store as a request has it: with its precondition, and where its first attempt is looked for.
@@ -211,7 +227,7 @@ func (s *Server) carryOut(ctx context.Context, req *request) (rev grant.Revision
 	reg := register.Of(asking{s.store, req.do.Check, req.do.Since, req.do.Anywhere}, name)
 	switch cmd := req.cmd.(type) {
 	case grant.Restore:
-		rev, kept, err = s.store.Restore(ctx, cmd)
+		rev, kept, err = s.store.RestoreIf(ctx, cmd, req.do.Check)
 		return rev, false, kept, err
 	case grant.Land:
 		if cmd.Manifest == "" || len(req.files) > 0 {

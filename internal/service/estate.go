@@ -33,7 +33,6 @@ type board struct {
 
 type lockRow struct {
 	File, Holder, Kernel, State, Age, Since string
-	Last                                    string // who had it, when nobody has
 	Incidents                               int
 }
 
@@ -126,13 +125,8 @@ func (v *estateView) locks(ctx context.Context, path string) {
 			return nil
 		}
 		row := lockRow{File: below(path, r.LockPath), Kernel: string(r.Kernel), Incidents: max(r.Incidents, 0)}
-		if r.Kernel == kernlock.KernelFree {
-			row.Last = "nobody"
-		}
 		if h := r.Holder; h != nil {
-			if row.Holder, row.Since = named(h.AgentID, h.PID, h.Operation), moment(h.AcquiredAt); r.Kernel == kernlock.KernelFree {
-				row.Last, row.Since = "nobody; last "+row.Holder, ""
-			}
+			row.Holder, row.Since = named(h.AgentID, h.PID, h.Operation), moment(h.AcquiredAt)
 		}
 		v.Locks = append(v.Locks, row)
 		if r.Incidents > 0 {

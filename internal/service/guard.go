@@ -102,6 +102,8 @@ func (s *Server) who(r *http.Request) (identity, error) {
 func (s *Server) bearer(text string) (identity, error) {
 	t, err := s.tokens.Who(text)
 	switch {
+	case err != nil && s.there() != nil:
+		return identity{}, s.there() // without the estate no token is known, and none is wrong
 	case errors.Is(err, token.ErrUnknown), errors.Is(err, token.ErrDamaged):
 		return identity{}, errUnauthorized(err.Error())
 	case err != nil:

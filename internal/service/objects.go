@@ -39,7 +39,13 @@ func (s *Server) putObject(w http.ResponseWriter, r *http.Request) error {
 	if raw, err := hex.DecodeString(want); want != "" && (err != nil || len(raw) != sha256.Size) {
 		return &granthttp.FieldError{Field: "sha256", Why: "64 hex digits are needed"}
 	}
+	if _, err := nonceOf(r); err != nil {
+		return err // the bytes' hash is the key; one that is wrong is told all the same
+	}
 	if err := s.there(); err != nil {
+		return err
+	}
+	if err := s.onPage(r); err != nil {
 		return err
 	}
 	body := io.Reader(http.MaxBytesReader(w, r.Body, s.o.MaxUpload))
@@ -183,12 +189,18 @@ type refusedLanding struct {
 	register.Refused
 }
 
-func (s *Server) getRefusedOne(w http.ResponseWriter, r *http.Request) error {
+// kept finds the refused landing that a request is about.
+func (s *Server) kept(r *http.Request) (*register.Register, register.Kept, error) {
 	if _, err := s.head(r); err != nil {
-		return err
+		return nil, register.Kept{}, err
 	}
 	reg := register.Of(s.store, r.PathValue("container"))
 	k, err := reg.Find(r.Context(), r.PathValue("name"))
+	return reg, k, err
+}
+
+func (s *Server) getRefusedOne(w http.ResponseWriter, r *http.Request) error {
+	reg, k, err := s.kept(r)
 	if err != nil {
 		return err
 	}
@@ -224,16 +236,20 @@ func (s *Server) discard(w http.ResponseWriter, r *http.Request) error {
 	if by, err = id.as(by); err != nil {
 		return err
 	}
-	if _, err := s.head(r); err != nil {
-		return err
+	if _, err := nonceOf(r); err != nil {
+		return err // what is discarded stays so: a repetition needs no key to be found
 	}
-	reg := register.Of(s.store, r.PathValue("container"))
-	k, err := reg.Find(r.Context(), r.PathValue("name"))
+	reg, k, err := s.kept(r)
 	if err != nil {
 		return err
 	}
 	if by.Role != grant.RoleOperator && by.Name != k.By.Name {
 		return errForbidden("a refused landing is given up by who brought it, or by an operator")
+	}
+	if k.Gone == nil {
+		if err := s.onPage(r); err != nil {
+			return err
+		}
 	}
 	if k, err = reg.Discard(r.Context(), k, by, reason); err != nil {
 		return err

@@ -27,11 +27,10 @@ var assets embed.FS
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"time":  stamp,
 	"when":  func(t grant.Time) string { return moment(t.Std()) },
-	"past":  func(t, now grant.Time) bool { return t <= now },
-	"plain": func(w grant.How) string { return strings.ReplaceAll(string(w), "_", " ") },
 	"path":  url.PathEscape,
 	"word":  func(b grant.Badge) string { return badgeWords[b] },
 	"short": func(d grant.Digest) string { return string(d[:min(len(d), 12)]) },
+	"words": func(e any) string { return strings.ReplaceAll(fmt.Sprint(e), "_", " ") },
 	"age":   func(t, now grant.Time) string { return span(now.Sub(t)) },
 	"until": func(t, now grant.Time) string {
 		if d := t.Sub(now); d > 0 {
@@ -61,14 +60,15 @@ func span(d time.Duration) string {
 
 // common is what every page has.
 type common struct {
-	Heading, Title, Estate, Events string
-	Now                            grant.Time
-	Said, Hint                     string // what came of a form, or what is wrong
+	Title, Heading string
+	Estate, Events string
+	Now            grant.Time
+	Said, Hint     string // what came of a form, or what is wrong
 }
 
 func (s *Server) common(ctx context.Context, title, events string) (common, error) {
 	now, err := s.store.Now(ctx)
-	return common{Heading: title, Title: title + " · stile", Estate: display.Text(s.o.Estate), Events: events, Now: now}, err
+	return common{Title: title + " · stile", Heading: title, Estate: display.Text(s.o.Estate), Events: events, Now: now}, err
 }
 
 // render writes a page, all of it or an error.
@@ -167,6 +167,7 @@ type containerView struct {
 	Audit    []Event
 	Cut      bool // there is more history
 	CanClear bool
+	Past     bool // the expiry is over
 }
 
 // What a page shows at most.
@@ -183,6 +184,7 @@ func (s *Server) view(ctx context.Context, head grant.Revision) (*containerView,
 	}
 	v := &containerView{common: c, Name: p.Container, Tag: granthttp.Place(p.Epoch, p.Rev), Page: p, Badge: grant.BadgeOf(p, c.Now), Queue: queueOf(p, c.Now)}
 	v.CanClear = p.State == grant.StateHeld && c.Now >= p.Expiry
+	v.Past = c.Now >= p.Expiry
 	var faults []error
 	if v.History, err = s.pastOf(ctx, head, shownEvents); err != nil {
 		faults = append(faults, err)

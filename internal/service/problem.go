@@ -35,9 +35,12 @@ func errForbidden(text string) error {
 }
 
 // errStale says that If-Match named another revision.
-type errStale struct{ want, have string }
+type errStale struct{ want, have string } // have is empty when there is no page that can be read
 
 func (e errStale) Error() string {
+	if e.have == "" {
+		return "no page can be read, and If-Match names " + display.Text(e.want)
+	}
 	return "the page is at " + e.have + ", and If-Match names " + display.Text(e.want)
 }
 
@@ -96,6 +99,9 @@ func (s *Server) problem(err error) granthttp.Problem {
 		p.Status, p.Code, p.Refusal = http.StatusConflict, string(refusal.Code), refusal
 		if n, ok := statuses[refusal.Code]; ok {
 			p.Status = n
+		}
+		if refusal.Op == "" {
+			p.Detail = display.Text(refusal.Cause) // of a name or text, before there was a command
 		}
 		if refusal.Next != "" {
 			p.Hint = "stile " + refusal.Next

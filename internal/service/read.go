@@ -136,6 +136,16 @@ func (s *Server) head(r *http.Request) (grant.Revision, error) {
 	return s.store.Head(r.Context(), name)
 }
 
+// headNow is the same with the time that it is read at.
+func (s *Server) headNow(r *http.Request) (grant.Revision, grant.Time, error) {
+	head, err := s.head(r)
+	if err != nil {
+		return head, 0, err
+	}
+	now, err := s.store.Now(r.Context())
+	return head, now, err
+}
+
 // longest bounds how long a client's question may wait.
 const longest = 25 * time.Second
 
@@ -182,11 +192,7 @@ func (s *Server) patience(ctx context.Context, most time.Duration) (context.Cont
 }
 
 func (s *Server) getStatus(w http.ResponseWriter, r *http.Request) error {
-	head, err := s.head(r)
-	if err != nil {
-		return err
-	}
-	now, err := s.store.Now(r.Context())
+	head, now, err := s.headNow(r)
 	if err != nil {
 		return err
 	}
@@ -200,11 +206,7 @@ func (s *Server) getTurn(w http.ResponseWriter, r *http.Request) error {
 	if err := grant.CheckName(agent); err != nil {
 		return &granthttp.FieldError{Field: "agent", Why: "an agent's name is needed"}
 	}
-	head, err := s.head(r)
-	if err != nil {
-		return err
-	}
-	now, err := s.store.Now(r.Context())
+	head, now, err := s.headNow(r)
 	if err != nil {
 		return err
 	}
@@ -320,7 +322,13 @@ func (s *Server) putRevision(w http.ResponseWriter, r *http.Request) error {
 	if err := s.there(); err != nil {
 		return err
 	}
-	if err := s.store.Swap(r.Context(), base, next); err != nil {
+	err = s.store.Swap(r.Context(), base, next)
+	if errors.Is(err, grant.ErrConflict) && base != (grant.Ref{}) {
+		if have, herr := s.head(r); herr == nil {
+			err = errStale{want: r.Header.Get("If-Match"), have: granthttp.Place(have.Page().Epoch, have.Page().Rev)}
+		}
+	}
+	if err != nil {
 		return err
 	}
 	s.hub.nudge()

@@ -42,8 +42,10 @@ type Server struct {
 	hub     *hub
 	metrics *metrics
 	mux     *http.ServeMux
-	stop    context.CancelFunc
-	ended   context.Context // when the server stops
+	// patterns are the routes'.
+	patterns []string
+	stop     context.CancelFunc
+	ended    context.Context // when the server stops
 }
 
 const (
@@ -121,6 +123,7 @@ func (s *Server) routes() {
 		{"GET /assets/{file}", s.asset},
 	} {
 		s.mux.Handle(r.pattern, s.answer(r))
+		s.patterns = append(s.patterns, r.pattern)
 	}
 	s.mux.Handle("/", s.answer(route{"/", s.none}))
 }
