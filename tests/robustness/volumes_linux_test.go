@@ -123,7 +123,7 @@ var onVolumes = []struct {
 		"^(TestLandAndRead|TestLandAManifest|TestLandingKilledAtEveryOperation|TestNothingToLand|TestSameLandingTwice|TestRefused.*|" +
 			"TestOther.*|TestDiscard|TestDamage.*|TestExport.*|TestDisplace|TestCollect|TestCollectRefuses|TestCollectWaits|" +
 			"TestTreeOf.*|TestFileThatChanges|TestFencedCommand|TestReproduction)$",
-		"/^hard_links$|^TestExportReplacesNoLink$|^TestTreeOfLinks$", []string{"-rapid.checks=25"}, false,
+		"^TestExportReplacesNoLink$|^TestTreeOfLinks$|/^hard_links$", []string{"-rapid.checks=25"}, false,
 	},
 }
 
