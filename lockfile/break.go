@@ -76,12 +76,12 @@ func (l *lock) breakLock(judged *reading, force bool) (outcome, error) {
 
 // claim makes this breaker's claim. Its name says whose it is; its content is for people.
 func (l *lock) claim(key string) (name string, err error) {
-	attempt, err := l.s.Attempt()
+	attempt, err := l.s.Hex24()
 	if err != nil {
 		return "", err
 	}
 	self := l.s.Process.Self()
-	name = format.Make(l.path, format.Claim, key, l.s.Process.Tag(), self.PID, string(attempt[:]))
+	name = format.Make(l.path, format.Claim, key, l.s.Process.Tag(), self.PID, attempt)
 	content, err := json.Marshal(struct {
 		PID      int64  `json:"pid"`
 		Hostname string `json:"hostname"`
