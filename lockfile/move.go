@@ -34,12 +34,12 @@ var (
 
 // moveAway renames whatever is under the lock's name to a name of this attempt's own.
 func (l *lock) moveAway() (moved string, err error) {
-	attempt, err := l.s.Hex24()
+	attempt, err := l.s.Attempt()
 	if err != nil {
 		return "", err
 	}
 	self, tag := l.identity()
-	moved = format.Make(l.path, format.Broken, "", tag, self.PID, attempt)
+	moved = format.Make(l.path, format.Broken, "", tag, self.PID, string(attempt[:]))
 	err = l.s.FS.Rename(l.name, moved)
 	if err != nil {
 		// Only this attempt can have made the name: if it is there the move has happened, whatever

@@ -80,12 +80,12 @@ func (p *publisher) publishByLink() (done bool, err error) {
 }
 
 func (p *publisher) writePending() error {
-	attempt, err := p.s.Hex24()
+	attempt, err := p.s.Attempt()
 	if err != nil {
 		return err
 	}
 	self, tag := p.identity()
-	name := format.Make(p.path, format.Pending, "", tag, self.PID, attempt)
+	name := format.Make(p.path, format.Pending, "", tag, self.PID, string(attempt[:]))
 	p.pending = name // even if its creation fails, in case it was made all the same
 	f, err := p.s.FS.Create(name, p.mode())
 	if err != nil {
@@ -124,9 +124,10 @@ func (p *publisher) publishByCreate() (done bool, err error) {
 func (p *publisher) write(f vfs.File) error {
 	self, _ := p.identity()
 	p.stamped = p.s.Clock.Now()
+	var at [32]byte // it writes more digits of a second than stay
 	content := format.Lock{
 		PID: self.PID, Host: self.Host, Token: p.token, Proc: self.Proc,
-		AcquiredAt: p.stamped.UTC().Format(format.TimeFormat),
+		AcquiredAt: string(p.stamped.UTC().AppendFormat(at[:0], format.TimeFormat)),
 	}
 	p.content = content.Encode()
 	err := vfs.WriteAll(f, p.content)

@@ -42,11 +42,19 @@ func TestLockRoundTrip(t *testing.T) {
 		{PID: 1<<31 - 1, Host: "a\"b\\c\n<&>é\u2028", Token: "t"},
 		{PID: 7, Host: "h", Proc: &proc.ID{BootID: "b", PidNS: 1, TimeNS: 2, StartTime: math.MaxUint64}},
 		{PID: 7, Host: "h", Proc: &proc.ID{}},
+		{PID: 7, Host: "h", Proc: &proc.ID{PidNS: 1, StartTime: 3}},
+		{PID: 7, Host: "h", Proc: &proc.ID{BootID: "a\"<é", TimeNS: 2}},
 	} {
 		got, err := ParseLock(l.Encode())
 		if err != nil || got.PID != l.PID || got.Host != l.Host || got.Token != l.Token || got.AcquiredAt != l.AcquiredAt {
 			t.Errorf("%s is read as %+v, %v", l.Encode(), got, err)
 			continue
+		}
+		if l.Proc != nil {
+			id, err := json.Marshal(l.Proc)
+			if err != nil || !strings.HasSuffix(string(l.Encode()), `,"proc":`+string(id)+"}") {
+				t.Errorf("%s does not end with %s, %v", l.Encode(), id, err)
+			}
 		}
 		if (got.Proc == nil) != (l.Proc == nil) || got.Proc != nil && *got.Proc != *l.Proc {
 			t.Errorf("%s has proc %+v", l.Encode(), got.Proc)

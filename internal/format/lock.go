@@ -39,11 +39,36 @@ func (l *Lock) Encode() []byte {
 	b = append(b, `,"acquiredAt":`...)
 	b = appendQuoted(b, l.AcquiredAt)
 	if l.Proc != nil {
-		id, err := json.Marshal(l.Proc)
-		if err == nil {
-			b = append(b, `,"proc":`...)
-			b = append(b, id...)
+		b = appendID(append(b, `,"proc":`...), l.Proc)
+	}
+	return append(b, '}')
+}
+
+// appendID appends what encoding/json makes of an ID.
+func appendID(b []byte, id *proc.ID) []byte {
+	b = append(b, '{')
+	from := len(b)
+	name := func(s string) {
+		if len(b) > from {
+			b = append(b, ',')
 		}
+		b = append(append(append(b, '"'), s...), `":`...)
+	}
+	if id.BootID != "" {
+		name("boot_id")
+		b = appendQuoted(b, id.BootID)
+	}
+	if id.PidNS != 0 {
+		name("pid_ns")
+		b = strconv.AppendUint(b, id.PidNS, 10)
+	}
+	if id.TimeNS != 0 {
+		name("time_ns")
+		b = strconv.AppendUint(b, id.TimeNS, 10)
+	}
+	if id.StartTime != 0 {
+		name("start_time")
+		b = strconv.AppendUint(b, id.StartTime, 10)
 	}
 	return append(b, '}')
 }
@@ -52,7 +77,7 @@ func (l *Lock) Encode() []byte {
 func appendQuoted(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
-			q, _ := json.Marshal(s) // a string always has a JSON form
+			q, _ := json.Marshal(strings.Clone(s)) // a string always has a JSON form; a plain one stays off the heap
 			return append(b, q...)
 		}
 	}

@@ -72,16 +72,33 @@ func (s *Set) At(step Step) {
 	}
 }
 
-// Hex24 draws 24 random hex characters: a token, or the part of a name that makes it unique to one
-// attempt.
-func (s *Set) Hex24() (string, error) {
-	var b [12 + 24]byte
-	drawn, text := b[:12], b[12:]
-	if _, err := io.ReadFull(s.Rand, drawn); err != nil {
-		return "", fmt.Errorf("draw a token: %w", err)
+// Attempt is 24 random hex characters: a token, or the part of a name that makes it unique to one attempt.
+type Attempt [24]byte
+
+// Attempt draws one. Turned into a string only where it is used, it need not be on the heap.
+func (s *Set) Attempt() (a Attempt, err error) {
+	var drawn [len(a) / 2]byte
+	if s.Rand == rand.Reader {
+		_, err = rand.Read(drawn[:]) // it is known here to keep nothing of what it fills
+	} else {
+		other := make([]byte, len(drawn))
+		_, err = io.ReadFull(s.Rand, other)
+		copy(drawn[:], other)
 	}
-	hex.Encode(text, drawn)
-	return string(text), nil
+	if err != nil {
+		return a, fmt.Errorf("draw a token: %w", err)
+	}
+	hex.Encode(a[:], drawn[:])
+	return a, nil
+}
+
+// Hex24 is an Attempt as a string.
+func (s *Set) Hex24() (string, error) {
+	a, err := s.Attempt()
+	if err != nil {
+		return "", err
+	}
+	return string(a[:]), nil
 }
 
 // Clock is the time. Now's wall reading is for showing, its monotonic reading for waiting.

@@ -68,13 +68,11 @@ func (osFS) Open(name string) (File, error) {
 }
 
 func (osFS) Link(oldname, newname string) error {
-	err := linkAt(oldname, newname)
-	return linkErr("link", oldname, newname, err)
+	return linkErr("link", oldname, newname, linkAt(oldname, newname))
 }
 
 func (osFS) Rename(oldname, newname string) error {
-	err := again(func() error { return unix.Rename(oldname, newname) })
-	return linkErr("rename", oldname, newname, err)
+	return linkErr("rename", oldname, newname, renameAt(oldname, newname))
 }
 
 func (osFS) Remove(name string) error {

@@ -71,6 +71,28 @@ func linkAt(oldname, newname string) error {
 	}
 }
 
+func renameAt(oldname, newname string) error {
+	var c, d cpath
+	from, err := c.of(oldname)
+	if err != nil {
+		return err
+	}
+	to, err := d.of(newname)
+	if err != nil {
+		return err
+	}
+	for {
+		_, _, e := unix.Syscall6(sysRename, uintptr(here), uintptr(unsafe.Pointer(from)),
+			uintptr(here), uintptr(unsafe.Pointer(to)), 0, 0)
+		if e == 0 {
+			return nil
+		}
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
 func unlinkAt(name string) error {
 	var c cpath
 	p, err := c.of(name)

@@ -32,6 +32,9 @@ func TestLongAndOddPaths(t *testing.T) {
 	if _, err := fsys.Open("a\x00b"); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a path with a zero byte: %v", err)
 	}
+	if err := fsys.Rename("a\x00b", "c"); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("rename a path with a zero byte: %v", err)
+	}
 }
 
 func tryAll(t *testing.T, fsys vfs.FS, name string) {
@@ -52,7 +55,13 @@ func tryAll(t *testing.T, fsys vfs.FS, name string) {
 	if _, err := fsys.Open(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("open what was removed: %v", err)
 	}
-	if err := fsys.Remove(name + "2"); err != nil {
+	if err := fsys.Rename(name, name+"3"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("rename what was removed: %v", err)
+	}
+	if err := fsys.Rename(name+"2", name+"3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.Remove(name + "3"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,21 +14,32 @@ import (
 // Only moves are asked for: creations and removals of other names would wake every waiter for
 // nothing, and a user may have few inotify instances (128 by default), so failing here is routine.
 func (osFS) Watch(dir, base string) (Watch, error) {
-	return watchFor(dir, base, unix.IN_MOVED_FROM)
+	if w := takeSpare(dir, base, unix.IN_MOVED_FROM); w != nil {
+		return w, nil
+	}
+	w, err := watchFor(dir, base, unix.IN_MOVED_FROM)
+	if err != nil {
+		return nil, err
+	}
+	return w.lend(dir, unix.IN_MOVED_FROM), nil
 }
 
 // WatchArrivals implements ArrivalWatcher. A link is a creation to inotify.
 func (osFS) WatchArrivals(dir string) (Watch, error) {
-	return watchFor(dir, "", unix.IN_CREATE|unix.IN_MOVED_TO)
+	w, err := watchFor(dir, "", unix.IN_CREATE|unix.IN_MOVED_TO)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
-func watchFor(dir, base string, events uint32) (Watch, error) {
+func watchFor(dir, base string, events uint32) (*watch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, pathErr("inotify", dir, err)
 	}
 	w := &watch{inotify: fd, pidfd: -1, wake: -1, base: base}
-	if _, err := unix.InotifyAddWatch(fd, dir, events|unix.IN_ONLYDIR); err != nil {
+	if w.folder, err = unix.InotifyAddWatch(fd, dir, events|unix.IN_ONLYDIR); err != nil {
 		return nil, errors.Join(pathErr("inotify", dir, err), w.Close())
 	}
 	w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -44,11 +55,19 @@ type watch struct {
 	pid           int64  // whose pidfd it is; also set when none could be had
 	base          string // empty: any name
 	buf           [4096]byte
+
+	folder int // inotify's number for it
+	// Of a watch that may be kept: what it watches, and the timer that ends it.
+	place  string
+	events uint32
+	expiry *time.Timer
+	armed  bool // expired is still to run
 }
 
 // Wait blocks in poll(2) rather than in Go's network poller: it must also watch a process and stop
 // on ctx, and a waiter woken straight by the kernel is some 40 µs sooner.
 func (w *watch) Wait(ctx context.Context, d time.Duration, pid int64) error {
+	w.arm(d)
 	w.follow(pid)
 	// The wake-up descriptor is shared with the AfterFunc, so its run must be over before Wait
 	// returns and the caller can close the descriptor.
@@ -148,9 +167,15 @@ func (w *watch) drain() (left bool, err error) {
 	return left, nil
 }
 
-// Close returns before the inotify instance is gone: for that the kernel waits some milliseconds, and
+// Close implements Watch.
+func (w *watch) Close() error { return w.end() }
+
+// end returns before the inotify instance is gone: for that the kernel waits some milliseconds, and
 // the caller may have the lock by now. Nothing depends on when it is, or on what it answers.
-func (w *watch) Close() error {
+func (w *watch) end() error {
+	if w.expiry != nil {
+		w.expiry.Stop()
+	}
 	var errs []error
 	if fd := w.inotify; fd >= 0 {
 		go func() { _ = unix.Close(fd) }()
