@@ -121,6 +121,11 @@ func FindNonce(ctx context.Context, s Store, container, nonce string, since Ref)
 	return findNonce(ctx, s, head, nonce, since)
 }
 
+// FindNonceFrom looks for it from any revision back to the first, for who cannot read the head.
+func FindNonceFrom(ctx context.Context, s Store, from Revision, nonce string) (Revision, bool, error) {
+	return findNonce(ctx, s, from, nonce, Ref{})
+}
+
 func findNonce(ctx context.Context, s Store, head Revision, nonce string, since Ref) (found Revision, ok bool, err error) {
 	err = back(ctx, s, head, func(r Revision) bool {
 		if p := r.page; p.Epoch < since.Epoch || p.Epoch == since.Epoch && p.Rev <= since.Rev {

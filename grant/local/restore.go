@@ -12,13 +12,13 @@ import (
 // the user's own, and what the container's folder itself shows to have been there.
 //
 // Where setting aside was all that it took, no epoch begins: the revision is then the head, and kept says where
-// the bytes are.
+// the bytes are. One that was done before, as its nonce shows, is found wherever it stands in the history.
 func (s *Store) Restore(ctx context.Context, cmd grant.Restore) (rev grant.Revision, kept string, err error) {
 	return s.RestoreIf(ctx, cmd, nil)
 }
 
 // RestoreIf is Restore where check, which may be nil, finds nothing wrong with the head. It is asked under the fence,
-// before anything is set aside, unless the head is this restore's own; a head that cannot be read it is given as the
+// before anything is set aside, unless this restore was done before; a head that cannot be read it is given as the
 // zero Revision.
 func (s *Store) RestoreIf(ctx context.Context, cmd grant.Restore, check func(grant.Revision) error) (rev grant.Revision, kept string, err error) {
 	b, err := s.box(cmd.Container)
@@ -52,6 +52,9 @@ func (s *Store) RestoreIf(ctx context.Context, cmd grant.Restore, check func(gra
 	}
 	defer s.letGo(f)
 	ctx = f.Context()
+	if done, err := b.restoredBefore(ctx, cmd); err != nil || done.Page() != nil {
+		return done, "", err
+	}
 	if check != nil {
 		head, err := s.Head(ctx, cmd.Container)
 		if ctx.Err() != nil {
@@ -60,10 +63,8 @@ func (s *Store) RestoreIf(ctx context.Context, cmd grant.Restore, check func(gra
 		if err != nil {
 			head = grant.Revision{}
 		}
-		if page := head.Page(); page == nil || page.Nonce != cmd.Nonce {
-			if err := check(head); err != nil {
-				return grant.Revision{}, "", err
-			}
+		if err := check(head); err != nil {
+			return grant.Revision{}, "", err
 		}
 	}
 	for {
@@ -81,9 +82,6 @@ func (s *Store) RestoreIf(ctx context.Context, cmd grant.Restore, check func(gra
 	left, err := s.Remains(ctx, cmd.Container)
 	if err != nil {
 		return grant.Revision{}, kept, err
-	}
-	if page := left.Page(); page != nil && page.Nonce == cmd.Nonce {
-		return left, kept, nil
 	}
 	whole, err := s.Head(ctx, cmd.Container)
 	switch {
@@ -104,6 +102,45 @@ func (s *Store) RestoreIf(ctx context.Context, cmd grant.Restore, check func(gra
 	}
 	s.Remember(cmd.Container, rev)
 	return rev, kept, nil
+}
+
+// lastWhole is the last page that can be read; the zero Revision when there is none.
+func (b *box) lastWhole(ctx context.Context) (grant.Revision, error) {
+	places, err := b.list()
+	if err != nil {
+		return grant.Revision{}, err
+	}
+	for i := len(places) - 1; i >= 0; i-- {
+		rev, err := b.load(ctx, places[i])
+		var blocked *BlockError
+		if !errors.As(err, &blocked) {
+			return rev, err
+		}
+	}
+	return grant.Revision{}, nil
+}
+
+// restoredBefore is the revision that the command made when it was given before; the zero one when it was not. Of
+// the page's audit line the operator and the reason are compared. The witness is not: each attempt adds what is known
+// by then. A restore for which setting aside was enough left no page, and is not found.
+func (b *box) restoredBefore(ctx context.Context, cmd grant.Restore) (grant.Revision, error) {
+	last, err := b.lastWhole(ctx)
+	if err != nil || last.Page() == nil {
+		return grant.Revision{}, err
+	}
+	done, ok, err := grant.FindNonceFrom(ctx, b.s, last, cmd.Nonce)
+	switch {
+	case grant.CodeOf(err) != "":
+		return grant.Revision{}, nil //nolint:nilerr // the history is not whole: that is what a restore is for
+	case err != nil || !ok:
+		return grant.Revision{}, err
+	}
+	if p := done.Page(); p.Op != grant.OpRestore || p.Audit == nil || p.Audit.Operator != cmd.By.Name || p.Audit.Reason != cmd.Reason {
+		if refusal := grant.SameCommand(done, cmd); refusal != nil {
+			return grant.Revision{}, refusal
+		}
+	}
+	return done, b.assure(ctx, done.Ref())
 }
 
 // shown is the witness that the folder of a damaged container is itself: a page is missing that must have been

@@ -334,3 +334,38 @@ func TestWitnessReadBefore(t *testing.T) {
 		t.Errorf("%d lines for one more page", len(lines())-n)
 	}
 }
+
+// A restore whose answer was lost is found when it is given again, also when others have gone on since; another that
+// uses its id is refused.
+func TestRestoreIsFoundAgain(t *testing.T) {
+	e := newEstate(t)
+	s := e.open()
+	for range 3 {
+		e.do(s, e.petition(fmt.Sprint("agent", e.n)))
+	}
+	if err := os.WriteFile(e.path("pages", place{1, 4}.name()), []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := grant.Restore{Meta: e.meta(grant.Operator("olga")), Reason: "a page is torn", Witness: grant.Witness{Epoch: 1, Rev: 9}}
+	first, kept, err := s.Restore(t.Context(), cmd)
+	if err != nil || kept == "" || first.Page().Epoch != 2 {
+		t.Fatalf("%v, %q, %v", first.Ref(), kept, err)
+	}
+	for range 2 {
+		e.do(s, e.petition(fmt.Sprint("later", e.n)))
+	}
+	for _, s := range []*Store{s, e.open()} {
+		again, _, err := s.RestoreIf(t.Context(), cmd, func(grant.Revision) error { return errors.New("asked of what is done") })
+		if err != nil || again.Hash() != first.Hash() {
+			t.Errorf("given again: %v, %v", again.Ref(), err)
+		}
+	}
+	other := cmd
+	other.Reason = "something else"
+	if again, _, err := s.Restore(t.Context(), other); grant.CodeOf(err) == "" {
+		t.Errorf("another with its id: %v, %v", again.Ref(), err)
+	}
+	if head, err := s.Head(t.Context(), "atlas"); err != nil || head.Page().Epoch != 2 || head.Page().Rev != first.Page().Rev+2 {
+		t.Errorf("head %v, %v", head.Ref(), err)
+	}
+}
