@@ -172,9 +172,12 @@ func (e *place) ask(url, who, method, path, body string) (int, string) {
 func TestOneServer(t *testing.T) {
 	e := newPlace(t)
 	first := e.serve("--listen", "127.0.0.1:0")
-	_, errs, code := e.stiled("serve", "--estate", e.dir, "--listen", "127.0.0.1:0")
-	if code != exitRefused || !strings.Contains(errs, "process "+itoa(first.cmd.Process.Pid)) || !strings.Contains(errs, "127.0.0.1:0") {
-		t.Errorf("%d %s", code, errs)
+	at := strings.TrimPrefix(first.url, "http://")
+	for _, listen := range []string{"127.0.0.1:0", at} { // also where its own port is the one that is taken
+		_, errs, code := e.stiled("serve", "--estate", e.dir, "--listen", listen)
+		if code != exitRefused || !strings.Contains(errs, "process "+itoa(first.cmd.Process.Pid)) || !strings.Contains(errs, " at "+at+",") {
+			t.Errorf("%d %s", code, errs)
+		}
 	}
 	first.kill()
 	second := e.serve("--listen", "127.0.0.1:0")

@@ -86,8 +86,17 @@ func serve(o *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	release, err := service.Only(path, o.listen)
+	// Before it is known to be the only one: the next one is to be told which port it got.
+	ln, lerr := net.Listen("tcp", o.listen)
+	at := o.listen
+	if lerr == nil {
+		at = ln.Addr().String()
+	}
+	release, err := service.Only(path, at)
 	if err != nil {
+		if lerr == nil {
+			_ = ln.Close() // nobody was served
+		}
 		var taken *service.TakenError
 		if errors.As(err, &taken) {
 			return &hinted{err, "use that one, or end it first", exitRefused}
@@ -95,14 +104,14 @@ func serve(o *serveFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if lerr != nil {
+		return hint(fmt.Errorf("listen: %w", lerr), "--listen 127.0.0.1:0 takes a port that is free")
+	}
 	log := logger(o.logJSON)
 	store, err := local.Open(path, local.Options{Log: log})
 	if err != nil {
+		_ = ln.Close() // nobody was served
 		return err
-	}
-	ln, err := net.Listen("tcp", o.listen)
-	if err != nil {
-		return hint(fmt.Errorf("listen: %w", err), "--listen 127.0.0.1:0 takes a port that is free")
 	}
 	s := service.New(service.Options{
 		Estate: path, Store: store, TrustLoopback: o.trust, Hosts: o.hosts, MaxUpload: o.maxUpload, Log: log, Version: version(),
