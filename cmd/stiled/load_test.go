@@ -134,7 +134,9 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	ready.Wait()
+	began := time.Now()
 	took := e.landAll(workers, agents, landings)
+	rate := float64(landings) / time.Since(began).Seconds()
 	if n := e.metric(s.url, "stile_watchers"); n != watchers {
 		t.Errorf("%d watchers of %d are left", n, watchers)
 	}
@@ -152,8 +154,8 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	alone := e.alone(agents, landings)
-	t.Logf("%d watchers, %d landings of 1 KiB at 50/s, told %d times: p50 %v, p99 %v; the store alone: p50 %v, p99 %v",
-		watchers, landings, said.Load(), at(took, 50), at(took, 99), at(alone, 50), at(alone, 99))
+	t.Logf("%d watchers, %d landings of 1 KiB at %.1f/s of 50, told %d times: p50 %v, p99 %v; the store alone: p50 %v, p99 %v",
+		watchers, landings, rate, said.Load(), at(took, 50), at(took, 99), at(alone, 50), at(alone, 99))
 }
 
 // landAll lands at 50 a second.

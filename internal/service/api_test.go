@@ -170,6 +170,12 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: %s", name, c.a.header.Get("Content-Type"))
 		}
 	}
+	if a := w.ask("nobody", "PUT", "/metrics", "{}"); a.header.Get("Allow") != "GET" {
+		t.Errorf("the method that is allowed is not told: %v", a.header)
+	}
+	if a := w.ask("ada", "POST", "/v1/containers/a%00b/petition", "{}"); a.status != 400 || !strings.HasPrefix(a.problem.Detail, "a name ") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 	if p := w.head(); p.Rev != before {
 		t.Errorf("revision %d: %s", p.Rev, p.Op)
 	}

@@ -45,8 +45,9 @@ func (e errStale) Error() string {
 }
 
 // none answers paths that are none.
-func (s *Server) none(_ http.ResponseWriter, r *http.Request) error {
+func (s *Server) none(w http.ResponseWriter, r *http.Request) error {
 	if allowed := s.methods(r); allowed != "" {
+		w.Header().Set("Allow", allowed)
 		return &statusError{http.StatusMethodNotAllowed, granthttp.CodeMethod, "the path takes " + allowed, ""}
 	}
 	return &statusError{http.StatusNotFound, granthttp.CodeNotFound, "there is nothing at this path", "docs/api.md lists what there is"}
