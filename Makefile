@@ -7,7 +7,7 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath -o bin/
 # Tests of locks and processes tell of today's kernel: a cached result would not. The packages that take longest begin
 # first; otherwise they would run alone at the end.
 TESTFLAGS = -count=1 -timeout=8m
-PACKAGES = ./tests/robustness ./cmd/stile ./...
+FIRST = -first ./tests/robustness -first ./cmd/stile
 
 .PHONY: help demo build test race lint fmt bench bench-quick nightly ci clean clean-cache bin/testsum
 
@@ -22,12 +22,12 @@ build: ## bin/stile and bin/stiled
 
 test: bin/testsum ## set up what the tests need, and run them
 	@scripts/setup-tests
-	@bin/testsum -also bench -also tests/browser -- $(TESTFLAGS) $(PACKAGES)
+	@bin/testsum $(FIRST) -also bench -also tests/browser -- $(TESTFLAGS) ./...
 
 # Short: the detector sees this process only, and the long tests spend their time in others. Without the
 # setting each of the many processes that the tests start would wait a second at its end.
 race: bin/testsum ## the tests under the race detector, the long ones left out
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 bin/testsum -- -race -short $(TESTFLAGS) $(PACKAGES)
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 bin/testsum $(FIRST) -- -race -short $(TESTFLAGS) ./...
 
 lint: ## formatting, vet for every system, the linters
 	@scripts/lint

@@ -8,7 +8,7 @@
 // it out would call a broken tree green. It exits 1 when something failed, when no test ran at all, and,
 // with STILE_NO_SKIP=1, when something was skipped.
 //
-//	testsum [-v] [-also DIR]... [--] [go test arguments]
+//	testsum [-v] [-first PACKAGE]... [-also DIR]... [--] [go test arguments]
 //	go test -json ./... | testsum -stdin
 package main
 
@@ -21,12 +21,18 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 )
 
 func main() {
 	// Ctrl-C reaches go test as well; we stay to say what had failed by then. Notify, not Ignore: an
 	// ignored signal would be inherited by go test and the tests.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup: tests of signals would wait for an end that never comes
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv("STILE_NO_SKIP") == "1"))
 }
 
@@ -36,6 +42,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, noSkip bool) 
 	flags.SetOutput(stderr)
 	fromStdin := flags.Bool("stdin", false, "read the output of go test -json instead of running it")
 	verbose := flags.Bool("v", false, "print the output of tests that pass, too")
+	var first []string
+	flags.Func("first", "begin with this `PACKAGE` of this module, which takes long; the arguments have to name it too", func(pkg string) error {
+		first = append(first, pkg)
+		return nil
+	})
 	dirs := []string{""}
 	flags.Func("also", "after this module's tests, run those of the module in `DIR`, when there is one", func(dir string) error {
 		dirs = append(dirs, dir)
@@ -55,7 +66,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, noSkip bool) 
 			if i > 0 && !isModule(dir) {
 				continue
 			}
-			sum.goTest(dir, flags.Args(), stderr)
+			args := flags.Args()
+			if i == 0 && len(first) > 0 {
+				// Packages are tested in the order in which they are named first; flags come before them.
+				at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+				args = slices.Insert(slices.Clone(args), max(at, 0), first...)
+			}
+			sum.goTest(dir, args, stderr)
 		}
 	}
 	return sum.finish(noSkip)

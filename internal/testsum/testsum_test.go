@@ -247,6 +247,24 @@ func TestAlsoRunsASecondModule(t *testing.T) {
 	}
 }
 
+// The package that is named begins, is tested once, and is not looked for in the second module.
+func TestFirstBegins(t *testing.T) {
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "off")
+	first := module(t, map[string]string{
+		"a/a_test.go": "package a\n" + strings.SplitN(testHead, "\n", 2)[1] + `func TestA(t *testing.T) {}`,
+		"z/z_test.go": "package z\n" + strings.SplitN(testHead, "\n", 2)[1] + `func TestZ(t *testing.T) {}`,
+	})
+	second := module(t, map[string]string{"p_test.go": testHead + `func TestB(t *testing.T) {}`})
+	t.Chdir(first)
+	var out strings.Builder
+	code := run([]string{"-first", "./z", "-also", second, "--", "-p=1", "-count=1", "./..."}, nil, &out, &out, false)
+	a, z := strings.Index(out.String(), "/a "), strings.Index(out.String(), "/z ")
+	if code != 0 || lastLine(out.String()) != "3 passed, 0 failed, 0 skipped" || z < 0 || a < z {
+		t.Errorf("exit code %d:\n%s", code, out.String())
+	}
+}
+
 func TestVerboseShowsWhatPassed(t *testing.T) {
 	var out strings.Builder
 	stream := `{"Action":"run","Package":"p","Test":"TestA"}
