@@ -49,29 +49,12 @@ func openAt(name string, flags int, perm uint32) (fd int, err error) {
 	}
 }
 
-func linkAt(oldname, newname string) error {
-	var c, d cpath
-	from, err := c.of(oldname)
-	if err != nil {
-		return err
-	}
-	to, err := d.of(newname)
-	if err != nil {
-		return err
-	}
-	for {
-		_, _, e := unix.Syscall6(unix.SYS_LINKAT, uintptr(here), uintptr(unsafe.Pointer(from)),
-			uintptr(here), uintptr(unsafe.Pointer(to)), 0, 0)
-		if e == 0 {
-			return nil
-		}
-		if e != unix.EINTR {
-			return e
-		}
-	}
-}
+func linkAt(oldname, newname string) error { return twoPaths(unix.SYS_LINKAT, oldname, newname) }
 
-func renameAt(oldname, newname string) error {
+func renameAt(oldname, newname string) error { return twoPaths(sysRename, oldname, newname) }
+
+// twoPaths makes a call that takes folder and path twice, and then flags: none.
+func twoPaths(call uintptr, oldname, newname string) error {
 	var c, d cpath
 	from, err := c.of(oldname)
 	if err != nil {
@@ -82,7 +65,7 @@ func renameAt(oldname, newname string) error {
 		return err
 	}
 	for {
-		_, _, e := unix.Syscall6(sysRename, uintptr(here), uintptr(unsafe.Pointer(from)),
+		_, _, e := unix.Syscall6(call, uintptr(here), uintptr(unsafe.Pointer(from)),
 			uintptr(here), uintptr(unsafe.Pointer(to)), 0, 0)
 		if e == 0 {
 			return nil
