@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,10 +205,7 @@ func (f *grantLandFlags) gather(l *session.Landing, files []string) error {
 			}
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return &failure{exit: exitNoFolder, code: "no_such_file", hint: "check the name; nothing was changed", err: err}
-	}
-	return err
+	return givenError(err)
 }
 
 // outside refuses a folder that the estate lies in: what has landed would land in itself.

@@ -164,15 +164,26 @@ func sinceOf(id string, base grant.Ref) grant.Ref {
 
 func readGiven(file string) ([]byte, error) {
 	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, &failure{exit: exitNoFolder, code: "no_such_file", hint: "check the name; nothing was changed", err: err}
-	}
-	return data, err
+	return data, givenError(err)
 }
 
-// block reads the number of a reproduction.
-func (f *reproFlags) block(rest []string) (int64, error) {
-	return parseNumber("the reproduction", rest[0])
+// givenError says of a file that was named and is not there that this is all.
+func givenError(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return &failure{exit: exitNoFolder, code: "no_such_file", hint: "check the name; nothing was changed", err: err}
+	}
+	return err
+}
+
+// onBlock works as an agent on the reproduction whose number is the first operand.
+func (f *reproFlags) onBlock(rest []string, work func(ctx context.Context, c *session.Client, block int64) error) int {
+	return f.asAgent(func(ctx context.Context, c *session.Client) error {
+		block, err := parseNumber("the reproduction", rest[0])
+		if err != nil {
+			return err
+		}
+		return work(ctx, c, block)
+	})
 }
 
 func (f *reproFlags) meta(c *session.Client, name string) grant.Meta {
@@ -202,11 +213,7 @@ func cmdReproDerive(args []string) int {
 	if err != nil {
 		return f.fail(err)
 	}
-	return f.asAgent(func(ctx context.Context, c *session.Client) error {
-		block, err := f.block(rest)
-		if err != nil {
-			return err
-		}
+	return f.onBlock(rest, func(ctx context.Context, c *session.Client, block int64) error {
 		r := register.Of(c.Store, name)
 		b, err := r.Derive(ctx, grant.Derive{Meta: f.meta(c, name), Block: block})
 		if errors.Is(err, grant.CodeConflict) {
@@ -245,17 +252,10 @@ func cmdReproSubmit(args []string) int {
 	if err != nil {
 		return f.fail(err)
 	}
-	return f.asAgent(func(ctx context.Context, c *session.Client) error {
-		block, err := f.block(rest)
-		if err != nil {
-			return err
-		}
+	return f.onBlock(rest, func(ctx context.Context, c *session.Client, block int64) error {
 		result, err := os.Open(rest[1])
-		if errors.Is(err, os.ErrNotExist) {
-			return &failure{exit: exitNoFolder, code: "no_such_file", hint: "check the name; nothing was changed", err: err}
-		}
 		if err != nil {
-			return err
+			return givenError(err)
 		}
 		defer result.Close() // it is only read
 		b, err := register.Of(c.Store, name).Submit(ctx, grant.Stage{Meta: f.meta(c, name), Block: block}, result)

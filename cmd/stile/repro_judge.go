@@ -55,11 +55,7 @@ func cmdReproJudge(args []string) int {
 	if err != nil {
 		return f.fail(err)
 	}
-	return f.asAgent(func(ctx context.Context, c *session.Client) error {
-		block, err := f.block(rest)
-		if err != nil {
-			return err
-		}
+	return f.onBlock(rest, func(ctx context.Context, c *session.Client, block int64) error {
 		r := register.Of(c.Store, name)
 		pair, err := r.Pair(ctx, block)
 		if err != nil {
