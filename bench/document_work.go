@@ -74,14 +74,18 @@ func (b *bench) document() {
 	}
 }
 
+func readDocument(path string) (rows []row, err error) {
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &rows)
+	}
+	return rows, err
+}
+
 // checkDocument looks for every row that the workers say they have added.
 func checkDocument(path string, done []int, n int) (have int, err error) {
-	data, err := os.ReadFile(path)
+	rows, err := readDocument(path)
 	if err != nil {
-		return 0, err
-	}
-	var rows []row
-	if err := json.Unmarshal(data, &rows); err != nil {
 		return 0, err
 	}
 	want := 0
@@ -155,12 +159,8 @@ func (b *bench) appendOnce() {
 
 // countDocument looks only for the number of records.
 func countDocument(path string, want int) (have int, err error) {
-	data, err := os.ReadFile(path)
+	rows, err := readDocument(path)
 	if err != nil {
-		return 0, err
-	}
-	var rows []row
-	if err := json.Unmarshal(data, &rows); err != nil {
 		return 0, err
 	}
 	if len(rows) != want {
