@@ -36,13 +36,15 @@ func (s *Store) Do(ctx context.Context, r grant.Request) (rev grant.Revision, re
 		}
 		defer s.letGo(nest)
 		// Of a crowd that came for one end of a grant, the first has it by now.
-		if moved, err := b.exists(after(seen)); err != nil || moved && seen != (grant.Ref{}) {
-			if err == nil {
-				_, err = s.refusedAlready(ctx, b, r)
-			}
-			if err != nil {
-				return grant.Revision{}, false, err
-			}
+		moved := false
+		if seen != (grant.Ref{}) {
+			moved, err = b.exists(after(seen))
+		}
+		if err == nil && moved {
+			_, err = s.refusedAlready(ctx, b, r)
+		}
+		if err != nil {
+			return grant.Revision{}, false, err
 		}
 	}
 	behind := fenced(ctx, b.fenceTarget())

@@ -56,13 +56,3 @@ func (s *Store) LineUp(ctx context.Context, container string) (leave func(), err
 		}
 	}
 }
-
-// InLine runs f at the head of the line: see LineUp.
-func (s *Store) InLine(ctx context.Context, container string, f func(context.Context) error) error {
-	leave, err := s.LineUp(ctx, container)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return f(ctx)
-}

@@ -11,6 +11,16 @@ import (
 	"github.com/stile-lock/stile/kernlock"
 )
 
+// inLine runs f at the head of the line.
+func inLine(ctx context.Context, s *Store, container string, f func(context.Context) error) error {
+	leave, err := s.LineUp(ctx, container)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return f(ctx)
+}
+
 // TestInLine: one at a time, in the kernel's order, and whoever is cancelled in line goes.
 func TestInLine(t *testing.T) {
 	e := newEstate(t)
@@ -18,7 +28,7 @@ func TestInLine(t *testing.T) {
 	leave := make(chan struct{})
 	inside := false
 	go func() {
-		second <- e.open().InLine(t.Context(), "atlas", func(context.Context) error {
+		second <- inLine(t.Context(), e.open(), "atlas", func(context.Context) error {
 			inside = true
 			close(first)
 			<-leave
@@ -30,14 +40,14 @@ func TestInLine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	errs := make(chan error)
 	go func() {
-		errs <- e.open().InLine(ctx, "atlas", func(context.Context) error { return errors.New("passed the first") })
+		errs <- inLine(ctx, e.open(), "atlas", func(context.Context) error { return errors.New("passed the first") })
 	}()
 	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled in line: %v", err)
 	}
 	go func() {
-		errs <- e.open().InLine(t.Context(), "atlas", func(context.Context) error {
+		errs <- inLine(t.Context(), e.open(), "atlas", func(context.Context) error {
 			if inside {
 				return errors.New("two at once")
 			}
@@ -74,7 +84,7 @@ func TestLineWaitsForNobody(t *testing.T) {
 	came := 0
 	in := func() {
 		t.Helper()
-		if err := s.InLine(t.Context(), "atlas", func(context.Context) error { came++; return nil }); err != nil {
+		if err := inLine(t.Context(), s, "atlas", func(context.Context) error { came++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +100,7 @@ func TestLineWaitsForNobody(t *testing.T) {
 	if in(); came != 3 {
 		t.Error("where there is no line nobody came")
 	}
-	if err := s.InLine(t.Context(), "none", func(context.Context) error { return nil }); !errors.Is(err, grant.ErrLockMissing) {
+	if err := inLine(t.Context(), s, "none", func(context.Context) error { return nil }); !errors.Is(err, grant.ErrLockMissing) {
 		t.Errorf("no container: %v", err)
 	}
 }
